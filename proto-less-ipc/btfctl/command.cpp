@@ -14,8 +14,7 @@ void Context::note(const std::string& text) const {
   }
 }
 
-Command::Command(CLI::App& parent, const std::string& name, const std::string& description,
-                 const std::string& examples)
+Command::Command(CLI::App& parent, const std::string& name, const std::string& description, const std::string& examples)
     : app_(parent.add_subcommand(name, description)) {
   app_->footer("\nExamples:\n" + examples +
                "\n--socket PATH, --json and --verbose may stand here, too: see btfctl --help.");
@@ -36,7 +35,10 @@ CLI::Option* Command::option(const std::string& name, const std::string& form, s
 
 CLI::Option* Command::repeatable(const std::string& name, const std::string& form, std::vector<std::string>& values,
                                  const std::string& description) {
-  return app_->add_option(name, values, description)->type_name(form)->expected(1)->allow_extra_args(false)
+  return app_->add_option(name, values, description)
+      ->type_name(form)
+      ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 

@@ -52,13 +52,15 @@ class LoadCommand : public Command {
     repeatable("--set", "VARIABLE=JSON", options_.variables, "The value of a global variable");
     repeatable("--max-entries", "MAP=NUMBER", options_.maxEntries, "The size of a map");
     repeatable("--reuse", "MAP=PATH|ID", options_.reuse, "Use an existing map: pinned at PATH, or by kernel id");
-    app().add_option("--log-level", options_.logLevel, "Ask for the verifier's log: 1, 2 (verbose), 4 (statistics)")
-        ->type_name("BITS")->check(CLI::Range(0, 7));
+    app()
+        .add_option("--log-level", options_.logLevel, "Ask for the verifier's log: 1, 2 (verbose), 4 (statistics)")
+        ->type_name("BITS")
+        ->check(CLI::Range(0, 7));
     option("--deadline", "DURATION", options_.deadline, "Give up after 500ms, 10s, 2min...");
     CLI::Option* dryRun = flag("--dry-run", options_.dryRun, "Load and verify, then drop everything");
     CLI::Option* stay = flag("--stay", stay_, "Hold the object until SIGINT or SIGTERM; this is the default");
-    CLI::Option* exec = flag("--exec", exec_,
-                             "Hold the object while the command after -- runs; $BTFD_OBJECT is the object's id");
+    CLI::Option* exec =
+        flag("--exec", exec_, "Hold the object while the command after -- runs; $BTFD_OBJECT is the object's id");
     stay->excludes(exec, dryRun);
     exec->excludes(dryRun);
     dryRun->excludes(app().get_option("--attach-all"));
@@ -199,6 +201,8 @@ class LoadCommand : public Command {
 
 } // namespace
 
-std::unique_ptr<Command> loadCommand(CLI::App& parent) { return std::make_unique<LoadCommand>(parent); }
+std::unique_ptr<Command> loadCommand(CLI::App& parent) {
+  return std::make_unique<LoadCommand>(parent);
+}
 
 } // namespace btfd::btfctl

@@ -24,7 +24,9 @@ std::unexpected<Error> notADuration(std::string_view text, std::string_view why)
               " (write it as 500ms, 10s, 2min or 1min30s)");
 }
 
-bool isDigit(char c) { return c >= '0' && c <= '9'; }
+bool isDigit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 } // namespace
 

@@ -6,13 +6,15 @@
 #include <cstdlib>
 #include <initializer_list>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include <sys/pidfd.h>
-#include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace btfd::btfctl {
@@ -80,7 +82,9 @@ Result<void> waitForAny(std::span<pollfd> fds) {
 }
 
 /// The daemon says nothing unasked: whatever makes its socket readable is its end.
-pollfd forConnection(BorrowedFd connection) { return {connection.get(), POLLIN | POLLRDHUP, 0}; }
+pollfd forConnection(BorrowedFd connection) {
+  return {connection.get(), POLLIN | POLLRDHUP, 0};
+}
 
 std::vector<std::string> environmentWith(const std::string& assignment) {
   const std::string prefix = assignment.substr(0, assignment.find('=') + 1);
@@ -115,6 +119,12 @@ Result<pid_t> spawn(std::span<const std::string> command, const std::string& obj
                                   asArguments(arguments).data(), asArguments(environment).data());
   ::posix_spawnattr_destroy(&attributes);
   return code == 0 ? Result<pid_t>(child) : failErrno("cannot run " + command.front(), code);
+}
+
+/// A descriptor that is readable once `child` has ended; empty before Linux 5.3. By syscall(2), since glibc 2.36
+/// declares pidfd_open() without C linkage.
+UniqueFd openProcess(pid_t child) {
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
 }
 
 Result<int> statusOf(pid_t child) {
@@ -160,7 +170,7 @@ Result<int> runCommand(std::span<const std::string> command, const std::string& 
   if (!child) {
     return std::unexpected(std::move(child).error());
   }
-  const UniqueFd ended(::pidfd_open(*child, 0));
+  const UniqueFd ended = openProcess(*child);
   if (!ended) {
     return statusOf(*child); // Linux before 5.3
   }

@@ -34,6 +34,12 @@ std::unexpected<Error> givenTwice(std::string_view option, const std::string& na
   return fail(std::string(option) + " " + name + ": given twice");
 }
 
+void setUnlessEmpty(json& parameters, const char* key, json value) {
+  if (!value.empty()) {
+    parameters[key] = std::move(value);
+  }
+}
+
 Result<void> addEnabled(const LoadOptions& options, json& programs) {
   for (const std::string& program : options.enable) {
     programs[program]["enabled"] = true;
@@ -54,7 +60,8 @@ Result<void> addAttachments(const LoadOptions& options, json& programs) {
     if (program.empty()) {
       return fail("--attach " + attach + ": must be written as PROGRAM or PROGRAM=TARGET");
     }
-    auto target = parseTarget(equals == std::string::npos ? std::string_view{} : std::string_view(attach).substr(equals + 1));
+    auto target =
+        parseTarget(equals == std::string::npos ? std::string_view{} : std::string_view(attach).substr(equals + 1));
     if (!target) {
       return std::unexpected(std::move(target).error().within("--attach " + program));
     }
@@ -63,28 +70,29 @@ Result<void> addAttachments(const LoadOptions& options, json& programs) {
   return {};
 }
 
-Result<json> parseVariables(const std::vector<std::string>& assignments) {
+Result<void> addVariables(const LoadOptions& options, json& parameters) {
   json variables = json::object();
-  for (const std::string& text : assignments) {
+  for (const std::string& text : options.variables) {
     auto assignment = splitAssignment("--set", "VARIABLE=JSON", text);
     if (!assignment) {
       return std::unexpected(std::move(assignment).error());
     }
     json value = json::parse(assignment->value, nullptr, false);
     if (value.is_discarded()) {
-      return fail("--set " + assignment->name + ": '" + assignment->value + "' is not JSON; a text stands in double "
-                  "quotes, as in --set '" + assignment->name + "=\"text\"'");
+      return fail("--set " + assignment->name + ": '" + assignment->value +
+                  "' is not JSON; a text stands in double quotes, as in --set '" + assignment->name + "=\"text\"'");
     }
     if (!variables.emplace(assignment->name, std::move(value)).second) {
       return givenTwice("--set", assignment->name);
     }
   }
-  return variables;
+  setUnlessEmpty(parameters, "variables", std::move(variables));
+  return {};
 }
 
-Result<json> parseMaxEntries(const std::vector<std::string>& assignments) {
+Result<void> addMaxEntries(const LoadOptions& options, json& parameters) {
   json maps = json::object();
-  for (const std::string& text : assignments) {
+  for (const std::string& text : options.maxEntries) {
     auto assignment = splitAssignment("--max-entries", "MAP=NUMBER", text);
     if (!assignment) {
       return std::unexpected(std::move(assignment).error());
@@ -99,29 +107,40 @@ Result<json> parseMaxEntries(const std::vector<std::string>& assignments) {
       return givenTwice("--max-entries", assignment->name);
     }
   }
-  return maps;
-}
-
-/// Sets `key` of `parameters` to what was read, unless it is empty.
-Result<void> setUnlessEmpty(json& parameters, const char* key, Result<json> value) {
-  if (!value) {
-    return std::unexpected(std::move(value).error());
-  }
-  if (!value->empty()) {
-    parameters[key] = std::move(*value);
-  }
+  setUnlessEmpty(parameters, "maps", std::move(maps));
   return {};
 }
 
-Result<json> parsePrograms(const LoadOptions& options) {
+Result<void> addPrograms(const LoadOptions& options, json& parameters) {
   json programs = json::object();
-  if (auto added = addEnabled(options, programs); !added) {
-    return std::unexpected(std::move(added).error());
+  for (const auto add : {addEnabled, addAttachments}) {
+    if (auto added = add(options, programs); !added) {
+      return added;
+    }
   }
-  if (auto added = addAttachments(options, programs); !added) {
-    return std::unexpected(std::move(added).error());
+  setUnlessEmpty(parameters, "programs", std::move(programs));
+  return {};
+}
+
+Result<void> addLabels(const LoadOptions& options, json& parameters) {
+  auto labels = parseLabels(options.labels);
+  if (!labels) {
+    return std::unexpected(std::move(labels).error());
   }
-  return programs;
+  setUnlessEmpty(parameters, "labels", std::move(*labels));
+  return {};
+}
+
+Result<void> addDeadline(const LoadOptions& options, json& parameters) {
+  if (options.deadline.empty()) {
+    return {};
+  }
+  auto deadline = parseDeadline(options.deadline);
+  if (!deadline) {
+    return std::unexpected(std::move(deadline).error());
+  }
+  parameters["deadlineMs"] = *deadline;
+  return {};
 }
 
 } // namespace
@@ -140,12 +159,12 @@ Result<json> parseLabels(const std::vector<std::string>& labels) {
   return parsed;
 }
 
-Result<json> parseDeadline(const std::string& text) {
+Result<std::int64_t> parseDeadline(const std::string& text) {
   auto duration = parseDuration(text);
   if (!duration) {
     return std::unexpected(std::move(duration).error().within("--deadline"));
   }
-  return json(duration->count());
+  return duration->count();
 }
 
 Result<json> loadParameters(const LoadOptions& options) {
@@ -159,17 +178,9 @@ Result<json> loadParameters(const LoadOptions& options) {
   if (options.dryRun) {
     parameters["dryRun"] = true;
   }
-  std::vector<std::pair<const char*, Result<json>>> parsed;
-  parsed.emplace_back("labels", parseLabels(options.labels));
-  parsed.emplace_back("programs", parsePrograms(options));
-  parsed.emplace_back("variables", parseVariables(options.variables));
-  parsed.emplace_back("maps", parseMaxEntries(options.maxEntries));
-  if (!options.deadline.empty()) {
-    parsed.emplace_back("deadlineMs", parseDeadline(options.deadline));
-  }
-  for (auto& [key, value] : parsed) {
-    if (auto set = setUnlessEmpty(parameters, key, std::move(value)); !set) {
-      return std::unexpected(std::move(set).error());
+  for (const auto add : {addLabels, addPrograms, addVariables, addMaxEntries, addDeadline}) {
+    if (auto added = add(options, parameters); !added) {
+      return std::unexpected(std::move(added).error());
     }
   }
   return parameters;

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,6 @@ Result<LoadRequest> withDescriptors(nlohmann::json parameters, const std::string
 Result<nlohmann::json> parseLabels(const std::vector<std::string>& labels);
 
 /// `text` as milliseconds for deadlineMs; errors name --deadline.
-Result<nlohmann::json> parseDeadline(const std::string& text);
+Result<std::int64_t> parseDeadline(const std::string& text);
 
 } // namespace btfd::btfctl

@@ -91,7 +91,7 @@ Result<UniqueFd> openObject(const std::string& path) {
     return sealedCopy(BorrowedFd(STDIN_FILENO), "standard input");
   }
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status {};
+  struct stat status{};
   if (!file || ::fstat(file.get(), &status) != 0) {
     return failErrno("cannot open " + path, errno);
   }

@@ -52,6 +52,8 @@ std::unexpected<Failure> refused(std::string name, nlohmann::json parameters);
 std::unexpected<Failure> failed(ExitStatus status, std::string message);
 
 /// A mistake in the command line.
-inline std::unexpected<Failure> misused(const Error& error) { return failed(ExitStatus::Usage, error.message); }
+inline std::unexpected<Failure> misused(const Error& error) {
+  return failed(ExitStatus::Usage, error.message);
+}
 
 } // namespace btfd::btfctl

@@ -31,8 +31,10 @@ Result<UniqueFd> openMapById(std::uint32_t id) {
     return fail("there is no map with id " + std::to_string(id), code);
   }
   if (code == EPERM) {
-    return fail("cannot open map " + std::to_string(id) + ": opening a map by id needs CAP_SYS_ADMIN; give the path "
-                "where it is pinned", code);
+    return fail("cannot open map " + std::to_string(id) +
+                    ": opening a map by id needs CAP_SYS_ADMIN; give the path "
+                    "where it is pinned",
+                code);
   }
   return failErrno("cannot open map " + std::to_string(id), code);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -24,7 +25,7 @@ void Table::add(std::vector<std::string> cells) {
   assert(cells.size() == columns_.size());
   std::ranges::for_each(cells, [](std::string& cell) {
     if (cell.empty()) {
-      cell = "-";
+      cell += '-';
     }
   });
   rows_.push_back(std::move(cells));
@@ -62,8 +63,7 @@ void Table::shrink(std::vector<std::size_t>& widths, std::size_t available) cons
   while (total > available) {
     std::size_t* widest = nullptr;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const bool canShrink =
-          columns_[i].elastic && widths[i] > std::max(displayWidth(columns_[i].title), kNarrowest);
+      const bool canShrink = columns_[i].elastic && widths[i] > std::max(displayWidth(columns_[i].title), kNarrowest);
       if (canShrink && (widest == nullptr || widths[i] > *widest)) {
         widest = &widths[i];
       }
@@ -80,9 +80,11 @@ std::string Table::line(const std::vector<std::string>& cells, const std::vector
   std::string text;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const std::string cell = shortened(cells[i], widths[i]);
-    const std::string padding(widths[i] - displayWidth(cell), ' ');
-    text += i > 0 ? std::string(kGap, ' ') : "";
-    text += columns_[i].align == Align::Right ? padding + cell : cell + padding;
+    const std::size_t padding = widths[i] - displayWidth(cell);
+    text.append(i > 0 ? kGap : 0, ' ');
+    text.append(columns_[i].align == Align::Right ? padding : 0, ' ');
+    text.append(cell);
+    text.append(columns_[i].align == Align::Left ? padding : 0, ' ');
   }
   text.erase(text.find_last_not_of(' ') + 1);
   return text + "\n";

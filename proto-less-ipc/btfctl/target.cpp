@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <utility>
@@ -43,7 +44,9 @@ Result<json> readNumber(std::string_view value) {
   return json(number);
 }
 
-Result<json> readText(std::string_view value) { return json(std::string(value)); }
+Result<json> readText(std::string_view value) {
+  return json(std::string(value));
+}
 
 Result<json> readPath(std::string_view value) {
   std::error_code error;
@@ -52,7 +55,9 @@ Result<json> readPath(std::string_view value) {
 }
 
 /// What has no slash is a library or program that libbpf looks for in the usual folders.
-Result<json> readBinary(std::string_view value) { return value.contains('/') ? readPath(value) : readText(value); }
+Result<json> readBinary(std::string_view value) {
+  return value.contains('/') ? readPath(value) : readText(value);
+}
 
 Result<json> readNetworkNamespace(std::string_view value) {
   return value.contains('/') ? readPath(value) : json("/run/netns/" + std::string(value));

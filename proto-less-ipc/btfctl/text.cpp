@@ -4,15 +4,18 @@
 #include <array>
 #include <cctype>
 #include <ctime>
-#include <memory>
+#include <iterator>
 #include <numeric>
+#include <utility>
 
 #include <pwd.h>
 
 namespace btfd::btfctl {
 namespace {
 
-bool isControl(unsigned char c) { return c < 0x20 || c == 0x7f; }
+bool isControl(unsigned char c) {
+  return c < 0x20 || c == 0x7f;
+}
 
 /// U+0080 to U+009F, the C1 control characters (ECMA-48), are 0xC2 0x80..0x9F in UTF-8; some terminals obey them.
 bool isC1Control(std::string_view text, std::size_t at) {
@@ -27,12 +30,13 @@ void appendEscaped(std::string& out, unsigned char c) {
   out += kDigits[c & 0xfU];
 }
 
-bool continuesCodePoint(char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80; }
+bool continuesCodePoint(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0U) == 0x80;
+}
 
 std::string lowered(std::string_view text) {
   std::string lower(text);
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return lower;
 }
 

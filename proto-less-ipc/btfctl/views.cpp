@@ -42,9 +42,13 @@ std::string section(const std::string& title, const json& entries, const std::st
 }
 
 /// Space for a table that is indented by two.
-std::size_t inner(std::size_t width) { return width > 2 ? width - 2 : width; }
+std::size_t inner(std::size_t width) {
+  return width > 2 ? width - 2 : width;
+}
 
-std::string countOf(const json& object, const char* key) { return std::to_string(field(object, key).size()); }
+std::string countOf(const json& object, const char* key) {
+  return std::to_string(field(object, key).size());
+}
 
 std::string loadedText(const json& object) {
   return localTime(numberField(object, "loadedAtUSec")) + ", in " +
@@ -98,8 +102,8 @@ std::string objectsView(const json& objects, std::size_t width) {
                {"LOADED"},
                {"LABELS", Align::Left, true}});
   for (const json& object : objects) {
-    table.add({textField(object, "id"), textField(object, "name"), countOf(object, "programs"),
-               countOf(object, "maps"), countOf(object, "links"), userName(numberField(object, "ownerUid", -1)),
+    table.add({textField(object, "id"), textField(object, "name"), countOf(object, "programs"), countOf(object, "maps"),
+               countOf(object, "links"), userName(numberField(object, "ownerUid", -1)),
                localTime(numberField(object, "loadedAtUSec")), labelsText(field(object, "labels"))});
   }
   return table.render(width);
@@ -117,16 +121,12 @@ std::string objectView(const json& object, std::size_t width) {
                            {"labels", labelsText(field(object, "labels"))},
                            {"sha256", textField(object, "digest")}}) +
          section("Programs", programs, programsTable(programs, inner(width))) +
-         section("Maps", maps, mapsTable(maps, inner(width))) +
-         section("Links", links, linksView(links, inner(width)));
+         section("Maps", maps, mapsTable(maps, inner(width))) + section("Links", links, linksView(links, inner(width)));
 }
 
 std::string linksView(const json& links, std::size_t width) {
-  Table table({{"LINK", Align::Right},
-               {"PROGRAM"},
-               {"KIND"},
-               {"TARGET", Align::Left, true},
-               {"KERNEL ID", Align::Right}});
+  Table table(
+      {{"LINK", Align::Right}, {"PROGRAM"}, {"KIND"}, {"TARGET", Align::Left, true}, {"KERNEL ID", Align::Right}});
   for (const json& link : links) {
     table.add({textField(link, "id"), textField(link, "program"), textField(link, "kind"), textField(link, "target"),
                textField(link, "kernelId")});
@@ -143,17 +143,16 @@ std::string kernelView(const json& reply, std::size_t width) {
   }
   const bool mapped = field(spec, "mapped") == true;
   const json& modules = field(spec, "modules");
-  return factsText(title,
-                   {{"BTF", textField(spec, "path") + (mapped ? " (the kernel's own pages)" : " (a copy)")},
-                    {"size", humanBytes(numberField(spec, "bytes"))},
-                    {"types", textField(spec, "types")},
-                    {"names indexed", textField(spec, "indexedNames")},
-                    {"private memory", humanBytes(numberField(spec, "privateBytes"))},
-                    {"generation", textField(spec, "generation")},
-                    {"built", localTime(numberField(spec, "builtAtUSec")) + ", parsed in " +
-                                  humanDuration(numberField(spec, "parseUSec")) + ", indexed in " +
-                                  humanDuration(numberField(spec, "indexUSec"))},
-                    {"builds", textField(reply, "buildCount") + " since the daemon started"}}) +
+  return factsText(title, {{"BTF", textField(spec, "path") + (mapped ? " (the kernel's own pages)" : " (a copy)")},
+                           {"size", humanBytes(numberField(spec, "bytes"))},
+                           {"types", textField(spec, "types")},
+                           {"names indexed", textField(spec, "indexedNames")},
+                           {"private memory", humanBytes(numberField(spec, "privateBytes"))},
+                           {"generation", textField(spec, "generation")},
+                           {"built", localTime(numberField(spec, "builtAtUSec")) + ", parsed in " +
+                                         humanDuration(numberField(spec, "parseUSec")) + ", indexed in " +
+                                         humanDuration(numberField(spec, "indexUSec"))},
+                           {"builds", textField(reply, "buildCount") + " since the daemon started"}}) +
          section("Modules", modules, modulesTable(modules, inner(width)));
 }
 
