@@ -16,7 +16,7 @@ void Context::note(const std::string& text) const {
 
 Command::Command(CLI::App& parent, const std::string& name, const std::string& description, const std::string& examples)
     : app_(parent.add_subcommand(name, description)) {
-  app_->footer("\nExamples:\n" + examples +
+  app_->footer("Examples:\n" + examples +
                "\n--socket PATH, --json and --verbose may stand here, too: see btfctl --help.");
 }
 

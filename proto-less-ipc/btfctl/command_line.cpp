@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kDefaultSocket = "/run/btfd/io.btfd.Loader";
 
-constexpr const char* kExamples = "\nExamples:\n"
+constexpr const char* kExamples = "Examples:\n"
                                   "  btfctl load tcpconnect.o --attach-all     load, attach, hold until Ctrl-C\n"
                                   "  btfctl list                               what is loaded\n"
                                   "  btfctl show tcpconnect --json             one object, for programs\n"
@@ -35,12 +35,26 @@ std::vector<std::string> takeExec(std::vector<std::string>& arguments) {
   return command;
 }
 
+/// --help without what CLI11 adds to each option: defaults, environment, exclusions. The descriptions say what matters.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(kDescriptionColumn); }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_name().empty() ? "" : " " + option->get_type_name();
+  }
+
+ private:
+  static constexpr std::size_t kDescriptionColumn = 30;
+};
+
 void declareGlobals(CLI::App& app, Context& context) {
+  app.formatter(std::make_shared<HelpFormatter>());
   app.fallthrough(); // so that they may also stand behind the command
-  app.add_option("--socket", context.socket, "The daemon's socket")
+  app.add_option("--socket", context.socket,
+                 std::string("The daemon's socket; else $BTFD_SOCKET, or ") + kDefaultSocket)
       ->type_name("PATH")
-      ->envname("BTFD_SOCKET")
-      ->default_str(kDefaultSocket);
+      ->envname("BTFD_SOCKET");
   app.add_flag("--json", context.json, "Print JSON for programs: the daemon's reply, or its error");
   app.add_flag("--verbose,-v", context.verbose, "Show libbpf's log with errors");
   app.set_version_flag("--version", "btfctl " BTFD_VERSION);

@@ -55,7 +55,7 @@ class LoadCommand : public Command {
     app()
         .add_option("--log-level", options_.logLevel, "Ask for the verifier's log: 1, 2 (verbose), 4 (statistics)")
         ->type_name("BITS")
-        ->check(CLI::Range(0, 7));
+        ->check(CLI::Range(0, 7).description(""));
     option("--deadline", "DURATION", options_.deadline, "Give up after 500ms, 10s, 2min...");
     CLI::Option* dryRun = flag("--dry-run", options_.dryRun, "Load and verify, then drop everything");
     CLI::Option* stay = flag("--stay", stay_, "Hold the object until SIGINT or SIGTERM; this is the default");

@@ -18,17 +18,15 @@ std::string qualified(std::string_view method) {
 }
 
 std::unexpected<Failure> cannotConnect(const std::string& socket, const Error& error) {
-  switch (error.code) {
-  case EACCES:
-  case EPERM:
-    return failed(ExitStatus::Denied, error.message + ": ask who administers the daemon for access to its socket");
-  case ENOENT:
-  case ECONNREFUSED:
-    return failed(ExitStatus::Unreachable,
-                  error.message + ": is btfd running, and is " + socket + " its socket (--socket, $BTFD_SOCKET)?");
-  default:
-    return failed(ExitStatus::Unreachable, error.message);
+  const std::string message = "the daemon cannot be reached: " + error.message;
+  if (error.code == EACCES || error.code == EPERM) {
+    return failed(ExitStatus::Denied, message + "; the socket's owner, group and mode say who may use it");
   }
+  if (error.code == ENOENT || error.code == ECONNREFUSED) {
+    return failed(ExitStatus::Unreachable,
+                  message + "; is btfd running, and is " + socket + " its socket (--socket, $BTFD_SOCKET)?");
+  }
+  return failed(ExitStatus::Unreachable, message);
 }
 
 std::unexpected<Failure> lost(const Error& error) {
