@@ -13,23 +13,23 @@ namespace btfd::btfctl {
 
 /// What the options of `btfctl load` say about the object, as typed.
 struct LoadOptions {
-  std::string object;
-  std::string name;
+  std::string object{};
+  std::string name{};
   /// KEY=VALUE
-  std::vector<std::string> labels;
+  std::vector<std::string> labels{};
   /// PROGRAM or PROGRAM=TARGET
-  std::vector<std::string> attach;
-  std::vector<std::string> enable;
-  std::vector<std::string> disable;
+  std::vector<std::string> attach{};
+  std::vector<std::string> enable{};
+  std::vector<std::string> disable{};
   /// VARIABLE=JSON
-  std::vector<std::string> variables;
+  std::vector<std::string> variables{};
   /// MAP=NUMBER
-  std::vector<std::string> maxEntries;
+  std::vector<std::string> maxEntries{};
   /// MAP=PATH or MAP=ID
-  std::vector<std::string> reuse;
+  std::vector<std::string> reuse{};
   int logLevel = 0;
   bool dryRun = false;
-  std::string deadline;
+  std::string deadline{};
 };
 
 /// A map of the object, and where to find the one to use in its place.

@@ -7,11 +7,14 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 namespace btfd::btfctl {
@@ -60,8 +63,21 @@ TEST_F(ObjectFile, ThatCannotBeReadIsAnErrorThatNamesIt) {
   EXPECT_THAT(openObject(directory_).error().message, HasSubstr("Is a directory"));
 }
 
-TEST(OpenMap, OpensMapsByIdAndByPin) {
-  const UniqueFd map(::bpf_map_create(BPF_MAP_TYPE_ARRAY, "btfctl_test", 4, 4, 1, nullptr));
+/// A bpffs that only this process sees; empty if it may not mount one.
+std::filesystem::path privateBpffs() {
+  const std::filesystem::path where = testing::TempDir();
+  const bool mounted = ::unshare(CLONE_NEWNS) == 0 &&
+                       ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                       ::mount("bpf", where.c_str(), "bpf", 0, nullptr) == 0;
+  return mounted ? where : std::filesystem::path{};
+}
+
+UniqueFd createMap() {
+  return UniqueFd(::bpf_map_create(BPF_MAP_TYPE_ARRAY, "btfctl_test", 4, 4, 1, nullptr));
+}
+
+TEST(OpenMap, OpensMapsByKernelId) {
+  const UniqueFd map = createMap();
   if (!map) {
     GTEST_SKIP() << "cannot create a BPF map: " << std::strerror(errno);
   }
@@ -70,28 +86,31 @@ TEST(OpenMap, OpensMapsByIdAndByPin) {
   ASSERT_EQ(::bpf_map_get_info_by_fd(map.get(), &info, &size), 0);
   EXPECT_TRUE(openMap(std::to_string(info.id)));
   EXPECT_THAT(openMap("4294967295").error().message, HasSubstr("there is no map with id 4294967295"));
+}
 
-  const std::string pin = "/sys/fs/bpf/btfctl-test-" + std::to_string(::getpid());
-  if (::bpf_obj_pin(map.get(), pin.c_str()) != 0) {
-    GTEST_SKIP() << "cannot pin below /sys/fs/bpf: " << std::strerror(errno);
+TEST(OpenMap, OpensPinnedMaps) {
+  const std::filesystem::path bpffs = privateBpffs();
+  const UniqueFd map = createMap();
+  const std::string pin = bpffs / "map";
+  if (bpffs.empty() || !map || ::bpf_obj_pin(map.get(), pin.c_str()) != 0) {
+    GTEST_SKIP() << "cannot create and pin a BPF map: " << std::strerror(errno);
   }
   EXPECT_TRUE(openMap(pin));
-  ::unlink(pin.c_str());
-  EXPECT_THAT(openMap(pin).error().message, HasSubstr("cannot open pinned map " + pin));
+  EXPECT_THAT(openMap(bpffs / "no").error().message, HasSubstr("cannot open pinned map " + (bpffs / "no").string()));
 }
 
 TEST(OpenMap, PinnedProgramsAreNoMaps) {
   const std::array<bpf_insn, 2> exit{
       bpf_insn{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
       bpf_insn{.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0}};
+  const std::filesystem::path bpffs = privateBpffs();
   const UniqueFd program(
       ::bpf_prog_load(BPF_PROG_TYPE_SOCKET_FILTER, "btfctl_test", "GPL", exit.data(), exit.size(), nullptr));
-  const std::string pin = "/sys/fs/bpf/btfctl-test-prog-" + std::to_string(::getpid());
-  if (!program || ::bpf_obj_pin(program.get(), pin.c_str()) != 0) {
-    GTEST_SKIP() << "cannot load and pin a program: " << std::strerror(errno);
+  const std::string pin = bpffs / "program";
+  if (bpffs.empty() || !program || ::bpf_obj_pin(program.get(), pin.c_str()) != 0) {
+    GTEST_SKIP() << "cannot load and pin a BPF program: " << std::strerror(errno);
   }
   EXPECT_THAT(openMap(pin).error().message, HasSubstr("is pinned, but is no map"));
-  ::unlink(pin.c_str());
 }
 
 } // namespace

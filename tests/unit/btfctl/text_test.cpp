@@ -45,7 +45,8 @@ TEST(JoinedWithOr, ReadsAsAList) {
 
 TEST(NearMisses, FindsWhatSomebodyMayHaveMeantBestFirst) {
   const std::vector<std::string> names{"on_exit", "on_exec", "ON_EXEC", "unrelated", "on_exec"};
-  EXPECT_THAT(nearMisses("on_exce", names), ElementsAre("ON_EXEC", "on_exec"));
+  EXPECT_THAT(nearMisses("on_exe", names), ElementsAre("ON_EXEC", "on_exec", "on_exit"));
+  EXPECT_THAT(nearMisses("relate", names), IsEmpty()) << "three letters are too many for a word of six";
   EXPECT_THAT(nearMisses("zzz", names), IsEmpty());
   EXPECT_EQ(didYouMean("on_exiT", names), "; did you mean on_exit, ON_EXEC or on_exec?");
   EXPECT_EQ(didYouMean("zzz", names), "");
