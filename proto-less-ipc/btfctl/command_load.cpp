@@ -3,6 +3,7 @@
 #include "btfctl/fields.h"
 #include "btfctl/hold.h"
 #include "btfctl/load_request.h"
+#include "btfctl/signal_queue.h"
 #include "btfctl/table.h"
 #include "btfctl/target.h"
 #include "btfctl/views.h"
@@ -30,7 +31,8 @@ constexpr const char* kExamples =
     "      asks the verifier only: nothing stays\n"
     "  btfctl load trace.o --attach-all --exec -- ping -c 3 localhost\n"
     "      runs a command while the object is loaded and ends with its exit status\n"
-    "  gunzip < trace.o.gz | btfctl load - --json\n";
+    "  gunzip < trace.o.gz | btfctl load - --json\n"
+    "      prints a line of JSON and holds the object; a second line is an error: the daemon went\n";
 
 /// The shell's exit statuses for a command that is not there, and for one that cannot be run.
 constexpr int kCommandNotFound = 127;
@@ -82,16 +84,23 @@ class LoadCommand : public Command {
     if (!daemon) {
       return std::unexpected(std::move(daemon).error());
     }
-    auto reply = load(*daemon, *request, context);
+    auto reply = load(*daemon, std::move(*request), context);
     if (!reply) {
       return std::unexpected(std::move(reply).error());
     }
-    show(*reply, context);
     if (options_.dryRun) {
+      show(*reply, context);
       return 0;
     }
+    // Before anything is printed: who has read the object's id may end this process at once, and in good order.
+    auto signals = SignalQueue::open();
+    if (!signals) {
+      return failed(ExitStatus::Failed, signals.error().message);
+    }
+    show(*reply, context);
     const json id = field(field(*reply, "object"), "id");
-    return exec_ ? runWhileHeld(*daemon, id, context) : hold(*daemon, id, context);
+    return exec_ ? runWhileHeld(*daemon, id, std::move(*signals), context)
+                 : hold(*daemon, id, std::move(*signals), context);
   }
 
  private:
@@ -111,7 +120,8 @@ class LoadCommand : public Command {
     return std::move(*request);
   }
 
-  Outcome<json> load(Daemon& daemon, const LoadRequest& request, const Context& context) const {
+  /// Takes the request, so that its descriptors (a copy of the object, maps) are closed once the daemon has them.
+  Outcome<json> load(Daemon& daemon, LoadRequest request, const Context& context) const {
     auto reply = daemon.call("Load", request.parameters, request.descriptors);
     if (!reply || !attachAll_) {
       return reply;
@@ -162,9 +172,9 @@ class LoadCommand : public Command {
     }
   }
 
-  static Outcome<int> hold(Daemon& daemon, const json& id, const Context& context) {
+  static Outcome<int> hold(Daemon& daemon, const json& id, SignalQueue signals, const Context& context) {
     context.note("object " + dumped(id) + " stays loaded until this command ends (Ctrl-C)");
-    auto end = holdUntilEnd(daemon.socket());
+    auto end = holdUntilEnd(std::move(signals), daemon.socket());
     if (!end) {
       return failed(ExitStatus::Failed, end.error().message);
     }
@@ -175,12 +185,12 @@ class LoadCommand : public Command {
     return 0;
   }
 
-  static Outcome<int> runWhileHeld(Daemon& daemon, const json& id, const Context& context) {
+  static Outcome<int> runWhileHeld(Daemon& daemon, const json& id, SignalQueue signals, const Context& context) {
     const auto lost = [&] {
       context.errors << "btfctl: the daemon closed the connection: object " << dumped(id)
                      << " is gone; the command goes on" << std::endl;
     };
-    auto status = runCommand(context.exec, dumped(id), daemon.socket(), lost);
+    auto status = runCommand(std::move(signals), context.exec, dumped(id), daemon.socket(), lost);
     unload(daemon, id);
     if (!status) {
       context.errors << "btfctl: " << status.error().message << std::endl;

@@ -4,72 +4,18 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <initializer_list>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <poll.h>
 #include <spawn.h>
-#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 namespace btfd::btfctl {
 namespace {
-
-/// Signals that arrive as bytes of a descriptor instead of killing the process, while this object lives.
-class SignalQueue {
- public:
-  static Result<SignalQueue> open(std::initializer_list<int> signals) {
-    SignalQueue queue;
-    sigset_t set;
-    ::sigemptyset(&set);
-    for (const int signal : signals) {
-      ::sigaddset(&set, signal);
-    }
-    queue.before_.emplace();
-    ::sigprocmask(SIG_BLOCK, &set, &*queue.before_);
-    queue.fd_.reset(::signalfd(-1, &set, SFD_CLOEXEC));
-    if (!queue.fd_) {
-      return failErrno("cannot wait for signals", errno);
-    }
-    return queue;
-  }
-
-  SignalQueue(SignalQueue&& other) noexcept
-      : fd_(std::move(other.fd_)), before_(std::exchange(other.before_, std::nullopt)) {}
-
-  SignalQueue(const SignalQueue&) = delete;
-  SignalQueue& operator=(const SignalQueue&) = delete;
-  SignalQueue& operator=(SignalQueue&&) = delete;
-
-  ~SignalQueue() {
-    if (before_) {
-      ::sigprocmask(SIG_SETMASK, &*before_, nullptr);
-    }
-  }
-
-  [[nodiscard]] BorrowedFd fd() const { return fd_; }
-
-  /// The signal mask as it was, for processes to be started.
-  [[nodiscard]] const sigset_t& maskBefore() const { return *before_; }
-
-  /// The next signal; to be called when fd() is readable.
-  [[nodiscard]] std::optional<signalfd_siginfo> next() const {
-    signalfd_siginfo info{};
-    const bool whole = ::read(fd_.get(), &info, sizeof(info)) == ssize_t{sizeof(info)};
-    return whole ? std::optional(info) : std::nullopt;
-  }
-
- private:
-  SignalQueue() = default;
-
-  UniqueFd fd_;
-  std::optional<sigset_t> before_;
-};
 
 /// Waits until one of `fds` has something to say.
 Result<void> waitForAny(std::span<pollfd> fds) {
@@ -146,27 +92,19 @@ void passOn(const signalfd_siginfo& info, pid_t child) {
 
 } // namespace
 
-Result<HoldEnd> holdUntilEnd(BorrowedFd connection) {
-  auto signals = SignalQueue::open({SIGINT, SIGTERM, SIGHUP});
-  if (!signals) {
-    return std::unexpected(std::move(signals).error());
-  }
-  std::array fds{pollfd{signals->fd().get(), POLLIN, 0}, forConnection(connection)};
+Result<HoldEnd> holdUntilEnd(SignalQueue signals, BorrowedFd connection) {
+  std::array fds{pollfd{signals.fd().get(), POLLIN, 0}, forConnection(connection)};
   if (auto waited = waitForAny(fds); !waited) {
     return std::unexpected(std::move(waited).error());
   }
-  // Taken off the queue, or it would kill the process as soon as signals do so again.
-  const bool signalled = fds[0].revents != 0 && signals->next();
+  // Taken off the queue, or it would kill the process as soon as the queue is gone.
+  const bool signalled = fds[0].revents != 0 && signals.next();
   return signalled ? HoldEnd::Signal : HoldEnd::ConnectionLost;
 }
 
-Result<int> runCommand(std::span<const std::string> command, const std::string& objectId, BorrowedFd connection,
-                       const std::function<void()>& onConnectionLost) {
-  auto signals = SignalQueue::open({SIGINT, SIGQUIT, SIGTERM, SIGHUP});
-  if (!signals) {
-    return std::unexpected(std::move(signals).error());
-  }
-  auto child = spawn(command, objectId, signals->maskBefore());
+Result<int> runCommand(SignalQueue signals, std::span<const std::string> command, const std::string& objectId,
+                       BorrowedFd connection, const std::function<void()>& onConnectionLost) {
+  auto child = spawn(command, objectId, signals.maskBefore());
   if (!child) {
     return std::unexpected(std::move(child).error());
   }
@@ -174,13 +112,13 @@ Result<int> runCommand(std::span<const std::string> command, const std::string& 
   if (!ended) {
     return statusOf(*child); // Linux before 5.3
   }
-  std::array fds{pollfd{ended.get(), POLLIN, 0}, pollfd{signals->fd().get(), POLLIN, 0}, forConnection(connection)};
+  std::array fds{pollfd{ended.get(), POLLIN, 0}, pollfd{signals.fd().get(), POLLIN, 0}, forConnection(connection)};
   while (fds[0].revents == 0) {
     if (auto waited = waitForAny(fds); !waited) {
       return std::unexpected(std::move(waited).error());
     }
     if (fds[1].revents != 0) {
-      if (const auto signal = signals->next()) {
+      if (const auto signal = signals.next()) {
         passOn(*signal, *child);
       }
     }
