@@ -1,0 +1,147 @@
+#include "kernel_spec.h"
+
+#include "base/unique_fd.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+namespace btfd::btf {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::chrono::microseconds since(Clock::time_point start) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
+}
+
+/// Whether the kernel lets `path` be mapped. libbpf's btf__load_vmlinux_btf maps where it can and reads elsewhere, but
+/// does not say which.
+bool canBeMapped(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) {
+    return false;
+  }
+  void* page = ::mmap(nullptr, 1, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (page == MAP_FAILED) {
+    return false;
+  }
+  ::munmap(page, 1);
+  return true;
+}
+
+std::uint64_t rawBytes(const struct ::btf& btf) {
+  std::uint32_t size = 0;
+  btf__raw_data(&btf, &size);
+  return size;
+}
+
+} // namespace
+
+std::uint32_t ModuleBtf::typeCount(const struct ::btf& vmlinux) const {
+  return btf ? btf__type_cnt(btf.get()) - btf__type_cnt(&vmlinux) : 0;
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> listModules(const std::string& directory) {
+  std::vector<std::pair<std::string, std::uint64_t>> modules;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    if (auto name = entry.path().filename().string(); name != "vmlinux") {
+      std::error_code noSize;
+      const auto size = entry.file_size(noSize);
+      modules.emplace_back(std::move(name), noSize ? 0 : size);
+    }
+  }
+  std::ranges::sort(modules);
+  return modules;
+}
+
+Result<std::shared_ptr<const KernelSpec>> KernelSpec::build(const KernelSpecSource& source, std::uint64_t generation) {
+  std::shared_ptr<KernelSpec> spec(new KernelSpec); // NOLINT: make_shared cannot reach the private constructor
+  spec->generation_ = generation;
+  if (auto loaded = spec->loadVmlinux(source); !loaded) {
+    return std::unexpected(std::move(loaded.error()));
+  }
+  if (source.modules) {
+    spec->loadModules(source.directory);
+  }
+  spec->builtAt_ = std::chrono::system_clock::now();
+  return spec;
+}
+
+Result<void> KernelSpec::loadVmlinux(const KernelSpecSource& source) {
+  const auto start = Clock::now();
+  path_ = source.directory + "/vmlinux";
+  const bool shownByKernel = ::access(path_.c_str(), F_OK) == 0;
+  if (shownByKernel && source.directory == KernelSpecSource{}.directory) {
+    // The only public way to have libbpf map instead of copy.
+    vmlinux_.reset(btf__load_vmlinux_btf());
+    mapped_ = canBeMapped(path_);
+  } else {
+    if (!shownByKernel) {
+      if (source.fallbackPath.empty()) {
+        return fail("this kernel shows no BTF: there is no " + path_ +
+                        " (is CONFIG_DEBUG_INFO_BTF set?), and kernelBtf.path names no file to use instead",
+                    ENOENT);
+      }
+      path_ = source.fallbackPath;
+    }
+    vmlinux_.reset(btf__parse(path_.c_str(), nullptr));
+  }
+  if (!vmlinux_) {
+    return failErrno("cannot read kernel BTF from " + path_, errno);
+  }
+  // libbpf takes an empty BTF for valid, but there is nothing to relocate against.
+  if (btf__type_cnt(vmlinux_.get()) <= 1) {
+    return fail("kernel BTF in " + path_ + " holds no types", EINVAL);
+  }
+  parseDuration_ = since(start);
+  const auto parsed = Clock::now();
+  index_ = NameIndex(*vmlinux_, 1);
+  indexDuration_ = since(parsed);
+  return {};
+}
+
+void KernelSpec::loadModules(const std::string& directory) {
+  const auto start = Clock::now();
+  const std::uint32_t firstId = btf__type_cnt(vmlinux_.get());
+  for (auto& [name, bytes] : listModules(directory)) {
+    ModuleBtf module{.name = name, .bytes = bytes, .btf = nullptr, .index = {}, .error = {}};
+    module.btf.reset(btf__parse_raw_split((directory + "/" + name).c_str(), vmlinux_.get()));
+    if (module.btf) {
+      module.index = NameIndex(*module.btf, firstId);
+    } else {
+      module.error = std::string("cannot be parsed: ") + std::strerror(errno);
+    }
+    modules_.push_back(std::move(module));
+  }
+  parseDuration_ += since(start);
+}
+
+const ModuleBtf* KernelSpec::findModule(std::string_view name) const {
+  const auto found = std::ranges::lower_bound(modules_, name, {}, &ModuleBtf::name);
+  return found != modules_.end() && found->name == name && found->btf ? &*found : nullptr;
+}
+
+std::uint64_t KernelSpec::vmlinuxBytes() const {
+  return rawBytes(*vmlinux_);
+}
+
+std::uint64_t KernelSpec::privateBytes() const {
+  // libbpf keeps a 4-byte offset for each type beside the bytes (btf.c, type_offs).
+  std::uint64_t total = index_.bytes() + std::uint64_t{btf__type_cnt(vmlinux_.get())} * sizeof(std::uint32_t);
+  if (!mapped_) {
+    total += vmlinuxBytes();
+  }
+  for (const ModuleBtf& module : modules_) {
+    if (module.btf) {
+      total += module.bytes + module.index.bytes() + std::uint64_t{module.typeCount(*vmlinux_)} * sizeof(std::uint32_t);
+    }
+  }
+  return total;
+}
+
+} // namespace btfd::btf

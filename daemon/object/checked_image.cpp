@@ -1,0 +1,173 @@
+#include "checked_image.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include <elf.h>
+#include <libelf.h>
+
+namespace btfd::object {
+
+namespace {
+
+struct ElfDeleter {
+  void operator()(Elf* elf) const { elf_end(elf); }
+};
+
+using ElfHandle = std::unique_ptr<Elf, ElfDeleter>;
+
+/// More than any compiler makes of one source, and few enough to walk in no time.
+constexpr std::size_t kMaximumSections = 65536;
+
+std::string elfError() {
+  const char* message = elf_errmsg(-1);
+  return message == nullptr ? "unknown error" : message;
+}
+
+std::string machineName(Elf64_Half machine) {
+  switch (machine) {
+  case EM_X86_64:
+    return "x86-64";
+  case EM_AARCH64:
+    return "AArch64";
+  case EM_386:
+    return "Intel 80386";
+  case EM_RISCV:
+    return "RISC-V";
+  case EM_S390:
+    return "IBM S/390";
+  case EM_PPC64:
+    return "PowerPC64";
+  default:
+    return "machine " + std::to_string(machine);
+  }
+}
+
+Result<void> checkIdentification(std::span<const std::byte> bytes) {
+  if (bytes.size() < SELFMAG || std::memcmp(bytes.data(), ELFMAG, SELFMAG) != 0) {
+    return fail("not an ELF file: it does not begin with \\x7fELF", EINVAL);
+  }
+  if (bytes.size() < sizeof(Elf64_Ehdr)) {
+    return fail("the file is cut off: " + std::to_string(bytes.size()) + " bytes do not hold an ELF header", EINVAL);
+  }
+  const auto identification = [&](std::size_t index) { return std::to_integer<unsigned>(bytes[index]); };
+  if (identification(EI_CLASS) != ELFCLASS64) {
+    return fail("not a 64-bit ELF file; BPF objects are", EINVAL);
+  }
+  constexpr auto kNative = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
+  if (identification(EI_DATA) != kNative) {
+    const bool bigEndian = identification(EI_DATA) == ELFDATA2MSB;
+    return fail(bigEndian ? "the object is big-endian, but this machine is little-endian; compile it with -target bpfel"
+                          : "the object is not in this machine's byte order; compile it with -target bpf on this machine",
+                EINVAL);
+  }
+  return {};
+}
+
+Result<void> checkHeader(const Elf64_Ehdr& header) {
+  // Before LLVM knew EM_BPF it wrote EM_NONE; libbpf takes both (bpf_object__elf_init).
+  if (header.e_machine != EM_BPF && header.e_machine != EM_NONE) {
+    return fail("the file is for " + machineName(header.e_machine) + ", not for BPF; compile it with -target bpf", EINVAL);
+  }
+  if (header.e_type != ET_REL) {
+    return fail("the file is no relocatable object (e_type is " + std::to_string(header.e_type) +
+                    "); clang -target bpf -c makes one",
+                EINVAL);
+  }
+  return {};
+}
+
+std::span<const std::byte> contentOf(std::span<const std::byte> bytes, const Elf64_Shdr& header) {
+  return header.sh_type == SHT_NOBITS ? std::span<const std::byte>{} : bytes.subspan(header.sh_offset, header.sh_size);
+}
+
+bool liesWithin(std::size_t size, const Elf64_Shdr& header) {
+  return header.sh_type == SHT_NOBITS || header.sh_type == SHT_NULL ||
+         (header.sh_offset <= size && header.sh_size <= size - header.sh_offset);
+}
+
+Result<std::vector<Section>> readSections(std::span<const std::byte> bytes, Elf& elf) {
+  std::size_t count = 0;
+  std::size_t nameSection = 0;
+  if (elf_getshdrnum(&elf, &count) < 0 || elf_getshdrstrndx(&elf, &nameSection) < 0) {
+    return fail("the file's section table is broken: " + elfError(), EINVAL);
+  }
+  if (count == 0 || nameSection == SHN_UNDEF || nameSection >= count) {
+    return fail("the file has no section table, or it is cut off", EINVAL);
+  }
+  if (count > kMaximumSections) {
+    return fail("the file has " + std::to_string(count) + " sections; at most " + std::to_string(kMaximumSections) +
+                    " are allowed",
+                E2BIG);
+  }
+  std::vector<Section> sections;
+  sections.reserve(count);
+  for (std::size_t index = 1; index < count; ++index) {
+    Elf_Scn* scn = elf_getscn(&elf, index);
+    const Elf64_Shdr* header = scn == nullptr ? nullptr : elf64_getshdr(scn);
+    if (header == nullptr) {
+      return fail("section " + std::to_string(index) + " cannot be read: " + elfError(), EINVAL);
+    }
+    const char* name = elf_strptr(&elf, nameSection, header->sh_name);
+    if (name == nullptr) {
+      return fail("the name of section " + std::to_string(index) + " lies outside the file's string table", EINVAL);
+    }
+    if (!liesWithin(bytes.size(), *header)) {
+      return fail("section '" + std::string(name) + "' lies outside the file, which may be cut off", EINVAL);
+    }
+    sections.push_back({.name = name, .type = header->sh_type, .content = contentOf(bytes, *header)});
+  }
+  return sections;
+}
+
+Result<void> refuseLegacy(const CheckedImage& image) {
+  // libbpf 1.0 gave them up (libbpf/libbpf wiki, "Libbpf: the road to v1.0").
+  if (image.find("maps") != nullptr) {
+    return fail("the object declares maps in a 'maps' section, the form that libbpf gave up with 1.0; declare them in "
+                "SEC(\".maps\") with BTF",
+                ENOTSUP);
+  }
+  return {};
+}
+
+} // namespace
+
+Result<CheckedImage> CheckedImage::check(const ClientBytes& bytes) {
+  CheckedImage image;
+  image.bytes_ = bytes.bytes();
+  if (auto checked = checkIdentification(image.bytes_); !checked) {
+    return std::unexpected(std::move(checked.error()));
+  }
+  if (elf_version(EV_CURRENT) == EV_NONE) {
+    return fail("libelf is too old: " + elfError(), ENOSYS);
+  }
+  // libelf takes a pointer to non-const, but does not write in ELF_C_READ's way of use.
+  auto* memory = const_cast<char*>(reinterpret_cast<const char*>(image.bytes_.data())); // NOLINT
+  const ElfHandle elf(elf_memory(memory, image.bytes_.size()));
+  const Elf64_Ehdr* header = elf ? elf64_getehdr(elf.get()) : nullptr;
+  if (header == nullptr) {
+    return fail("the file's ELF header is broken: " + elfError(), EINVAL);
+  }
+  if (auto checked = checkHeader(*header); !checked) {
+    return std::unexpected(std::move(checked.error()));
+  }
+  auto sections = readSections(image.bytes_, *elf);
+  if (!sections) {
+    return std::unexpected(std::move(sections.error()));
+  }
+  image.sections_ = std::move(*sections);
+  if (auto checked = refuseLegacy(image); !checked) {
+    return std::unexpected(std::move(checked.error()));
+  }
+  return image;
+}
+
+const Section* CheckedImage::find(std::string_view name) const {
+  const auto found = std::ranges::find(sections_, name, &Section::name);
+  return found == sections_.end() ? nullptr : &*found;
+}
+
+} // namespace btfd::object

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "base/error.h"
+#include "client_bytes.h"
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace btfd::object {
+
+/// A section of an object file, in its bytes.
+struct Section {
+  std::string_view name;
+  /// sh_type (elf.h).
+  std::uint32_t type = 0;
+  /// Empty for SHT_NOBITS.
+  std::span<const std::byte> content;
+};
+
+/// A client's object whose ELF structure has been checked: it is a 64-bit relocatable file for BPF in this machine's byte
+/// order, its section table, names and contents lie within it. What the sections hold is still the client's word.
+///
+/// Refers to the bytes it was made from, which must outlive it.
+class CheckedImage {
+ public:
+  /// Checks `bytes`. The error says what is wrong with the file and, where there is one, what to do about it.
+  static Result<CheckedImage> check(const ClientBytes& bytes);
+
+  [[nodiscard]] std::span<const Section> sections() const { return sections_; }
+
+  /// The first section called `name`, or null.
+  [[nodiscard]] const Section* find(std::string_view name) const;
+
+  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::vector<Section> sections_;
+};
+
+} // namespace btfd::object
