@@ -10,13 +10,12 @@
 
 namespace btfd::config {
 
-/// Where the daemon's configuration is looked for when no other file is named. CMake replaces it if sysconfdir is
-/// another.
-#ifdef BTFD_CONFIG_FILE
+/// Where the daemon's configuration is looked for when no other file is named: /etc/btfd/btfd.json, unless CMake's
+/// BTFD_CONFIG_DIR is another directory.
 inline constexpr std::string_view kDefaultFile = BTFD_CONFIG_FILE;
-#else
-inline constexpr std::string_view kDefaultFile = "/etc/btfd/btfd.json";
-#endif
+
+/// A larger file is refused: the example with all its comments takes less than a fiftieth of this.
+inline constexpr std::size_t kMaximumFileBytes = std::size_t{256} << 10;
 
 /// When the kernel's BTF is parsed.
 enum class KernelBtfLoad {
@@ -31,7 +30,7 @@ enum class LogTarget {
   Journal ///< "journal"
 };
 
-/// What the configuration says, checked. A default-constructed value is what an empty file means.
+/// What the configuration says, checked. A default-constructed value is what the file `{}` means.
 ///
 /// Members are named as the file's keys are; where a key ends in a unit (deadlineMs), the member's type says it
 /// instead. The example file config/btfd.json tells what each one does.
@@ -111,12 +110,12 @@ struct Config {
 /// it.
 Result<Config> parse(std::string_view text, std::string_view fileName);
 
-/// Reads the file at `path`. An empty `path` stands for kDefaultFile, which may be missing (all defaults); a file that
-/// was named may not.
+/// Reads the file at `path`; errors as parse() has them, or why the file can't be read. An empty `path` stands for
+/// kDefaultFile, which may be missing (all defaults); a file that was named may not.
 Result<Config> load(const std::string& path);
 
 /// All keys that the reader knows, as "section.key", in the order of the example. For the tests that hold reader,
 /// schema and example together.
-std::vector<std::string_view> knownKeys();
+std::vector<std::string> knownKeys();
 
 } // namespace btfd::config
