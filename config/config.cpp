@@ -82,7 +82,7 @@ void checkTogether(const Config& config, const Document& document, std::vector<P
 }
 
 Error report(std::vector<Problem> problems, std::string_view fileName) {
-  std::ranges::stable_sort(problems, {}, &Problem::position);
+  std::ranges::sort(problems);
   Error error{.message = {}, .code = EINVAL};
   for (const Problem& problem : problems) {
     error.message += (error.message.empty() ? "" : "\n") + std::string(fileName) + ":" +

@@ -32,6 +32,8 @@ struct Entry {
 struct Problem {
   Position position;
   std::string text;
+
+  auto operator<=>(const Problem&) const = default;
 };
 
 struct Document {
