@@ -7,6 +7,7 @@ empty namespace.
 
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -19,6 +20,8 @@ class CannotRun(Exception):
 
 
 SYSTEMD = "/lib/systemd/systemd"
+# Exit code of the first process inside when the machine is at fault, and not what the test prepares.
+CANNOT_MOUNT = 77
 # They change what is not namespaced, or wait for hardware.
 MASKED = [
     "systemd-sysctl.service", "systemd-modules-load.service", "systemd-remount-fs.service", "systemd-binfmt.service",
@@ -37,12 +40,20 @@ def cgroup2_root():
 
 
 class Container:
-    """Boots systemd; `prepare` is a shell command that runs before, with $ROOT, the new root directory."""
+    """A context that kills and removes all of it at its end."""
 
-    def __init__(self, prepare, log):
+    def __init__(self):
         self._cgroup = None
         self._directory = None
         self._process = None
+        self._init = None  # the host's pid of the PID 1 within
+
+    def __enter__(self):
+        return self
+
+    def boot(self, prepare, log):
+        """Starts systemd and waits for its basic.target. `prepare` is a shell script that runs before, with $ROOT, the new root
+        directory; `log`, a file, takes its output. Raises CannotRun."""
         if os.geteuid() != 0:
             raise CannotRun("needs root")
         for program in ("unshare", "nsenter", "pivot_root", "mount", "setpriv"):
@@ -50,72 +61,83 @@ class Container:
                 raise CannotRun(f"{program} is missing")
         if not os.access(SYSTEMD, os.X_OK):
             raise CannotRun(f"{SYSTEMD} is missing")
-        self._log = log
-        self._cgroup = os.path.join(cgroup2_root(), f"btfd-test-{os.getpid()}")
+        cgroup = os.path.join(cgroup2_root(), f"btfd-test-{os.getpid()}")
         try:
-            os.mkdir(self._cgroup)
+            os.mkdir(cgroup)
         except OSError as error:
             raise CannotRun(f"cannot make a cgroup: {error}")
+        self._cgroup = cgroup
         self._directory = tempfile.mkdtemp(prefix="btfd-systemd-")
+        # Should this process be killed, unshare is killed, and with it its child, systemd, and with that all of the namespace.
         self._process = subprocess.Popen(
-            ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', self._cgroup,
+            ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', self._cgroup, "setpriv", "--pdeathsig", "KILL",
              "unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--uts", "--ipc", "--net",
-             "--cgroup", sys.executable, os.path.abspath(__file__), self._directory, prepare],
+             "--cgroup", sys.executable, "-B", os.path.abspath(__file__), self._directory, prepare],
             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
-        self._init = self._wait_for_init()
+        self._wait_for_basic_target(log)
 
-    def _wait_for_init(self):
-        """The host's pid of the PID 1 within, once systemd has reached basic.target."""
-        children = f"/proc/{self._process.pid}/task/{self._process.pid}/children"
+    def _wait_for_basic_target(self, log):
+        def complaint(text):
+            log.seek(0)
+            return CannotRun(f"{text}: " + log.read().strip().replace("\n", "; "))
+
         deadline = time.monotonic() + 90
         while time.monotonic() < deadline:
-            if self._process.poll() is not None:
-                self._log.seek(0)
-                raise CannotRun("systemd did not boot: " + self._log.read().strip().replace("\n", "; "))
-            pids = open(children).read().split()
-            if pids and open(f"/proc/{pids[0]}/comm").read().strip() == "systemd":
-                self._init = int(pids[0])
-                if self.run("systemctl", "is-active", "--quiet", "basic.target").returncode == 0:
-                    return self._init
+            if self._process.poll() == CANNOT_MOUNT:
+                raise complaint("cannot build the root file system")
+            if self._process.returncode is not None:
+                raise RuntimeError(complaint("the preparation failed"))
+            if self._init is None:
+                self._find_init()
+            elif self.run("systemctl", "is-active", "--quiet", "basic.target").returncode == 0:
+                return
             time.sleep(0.2)
-        self._log.seek(0)
-        raise CannotRun("systemd did not reach basic.target: " + self._log.read().strip())
+        raise complaint("systemd did not reach basic.target")
 
-    def run(self, *command, **options):
-        """Runs a command inside; like subprocess.run with its output captured."""
+    def _find_init(self):
+        try:
+            with open(f"/proc/{self._process.pid}/task/{self._process.pid}/children") as children:
+                for pid in children.read().split():
+                    with open(f"/proc/{pid}/comm") as name:
+                        if name.read().strip() == "systemd":
+                            self._init = int(pid)
+        except FileNotFoundError:
+            pass  # it has just ended; poll() will tell
+
+    def run(self, *command, text_input=""):
+        """Runs a command inside; its subprocess.CompletedProcess, with output."""
         return subprocess.run(["nsenter", "--target", str(self._init), "--all", "--", *command],
-                              text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=120, **options)
+                              input=text_input, text=True, capture_output=True, timeout=120)
 
     def path(self, path):
         """Where a file of the inside is for the outside."""
         return f"/proc/{self._init}/root{path}"
 
-    def stop(self):
-        """Kills everything in it and removes what the host knew of it."""
+    def __exit__(self, *_):
+        if self._init is not None:
+            # The kernel ends all of the namespace with its PID 1. unshare waits for it, so it goes last.
+            os.kill(self._init, signal.SIGKILL)
         if self._process:
-            self._process.kill()
-        if self._cgroup and os.path.isdir(self._cgroup):
-            for directory, _, _ in os.walk(self._cgroup, topdown=False):
-                for attempt in range(100):
-                    try:
-                        os.rmdir(directory)
-                        break
-                    except OSError:
-                        self._kill_cgroup()
-                        time.sleep(0.05)
-                else:
-                    raise RuntimeError(f"cannot remove {directory}")
-        if self._process:
-            self._process.wait()
+            try:
+                self._process.wait(5 if self._init is not None else 0)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        if self._cgroup:
+            self._remove_cgroup()
         if self._directory:
             os.rmdir(self._directory)
 
-    def _kill_cgroup(self):
-        try:
-            with open(f"{self._cgroup}/cgroup.kill", "w") as kill:
-                kill.write("1")
-        except OSError:  # before Linux 5.14; the PID namespace ends with its PID 1 anyway
-            pass
+    def _remove_cgroup(self):
+        for directory, _, _ in os.walk(self._cgroup, topdown=False):
+            for _ in range(100):
+                try:
+                    os.rmdir(directory)
+                    break
+                except OSError:  # a process in it has not ended yet
+                    time.sleep(0.05)
+            else:
+                raise RuntimeError(f"cannot remove {directory}")
 
 
 def _mount(*arguments):
@@ -144,7 +166,7 @@ def _mount_root(directory):
     root = f"{directory}/root"
     _mount("-t", "overlay", "-o", f"lowerdir=/,upperdir={directory}/upper,workdir={directory}/work", "overlay", root)
     if not os.access(root + SYSTEMD, os.X_OK):
-        sys.exit(f"{SYSTEMD} is not on the root file system itself")
+        raise OSError(f"{SYSTEMD} is not on the root file system itself")
     _mount("-t", "proc", "proc", f"{root}/proc")
     _mount("--bind", f"{root}/proc/sys", f"{root}/proc/sys")
     _mount("-o", "remount,bind,ro", f"{root}/proc/sys")
@@ -172,7 +194,11 @@ def _configure(root):
 
 
 def _become_systemd(directory, prepare):
-    root = _mount_root(directory)
+    try:
+        root = _mount_root(directory)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(error, flush=True)
+        sys.exit(CANNOT_MOUNT)
     _configure(root)
     subprocess.run(["sh", "-ec", prepare], check=True, env={**os.environ, "ROOT": root})
     os.makedirs(f"{root}/host", exist_ok=True)
