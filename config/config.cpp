@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <set>
 #include <utility>
 
 #include <fcntl.h>
@@ -22,14 +23,24 @@ using detail::keyPath;
 using detail::Position;
 using detail::Problem;
 
-/// Second step: each value into its member of `config`.
-void applyEntry(const Entry& entry, Config& config, std::vector<Problem>& problems) {
-  const auto complain = [&](const std::string& text) {
-    problems.push_back({entry.position, keyPath(entry.section, entry.name) + ": " + text});
+/// What the second and third step make of a document.
+struct Checked {
+  Config config;
+  std::vector<Problem> problems;
+  /// Paths of the keys whose values were not taken.
+  std::set<std::string> refused;
+};
+
+/// Second step: each value into its member of the configuration.
+void applyEntry(const Entry& entry, Checked& checked) {
+  const std::string path = keyPath(entry.section, entry.name);
+  const auto refuse = [&](const std::string& text) {
+    checked.problems.push_back({entry.position, path + ": " + text});
+    checked.refused.insert(path);
   };
   if (entry.section.empty() && detail::isSection(entry.name)) {
     if (!entry.value.is_object()) {
-      complain("must be an object: { ... }");
+      refuse("must be an object: { ... }");
     }
     return;
   }
@@ -38,9 +49,9 @@ void applyEntry(const Entry& entry, Config& config, std::vector<Problem>& proble
   }
   const detail::Key* key = detail::findKey(entry.section, entry.name);
   if (key == nullptr) {
-    complain(detail::unknownKey(entry.section, entry.name));
-  } else if (const auto complaint = key->apply(entry.value, config)) {
-    complain(*complaint);
+    refuse(detail::unknownKey(entry.section, entry.name));
+  } else if (const auto complaint = key->apply(entry.value, checked.config)) {
+    refuse(*complaint);
   }
 }
 
@@ -55,8 +66,8 @@ struct Order {
 };
 
 /// Third step: what must hold between values.
-void checkTogether(const Config& config, const Document& document, std::vector<Problem>& problems) {
-  const Config::Limits& limits = config.limits;
+void checkTogether(const Document& document, Checked& checked) {
+  const Config::Limits& limits = checked.config.limits;
   const auto longest = static_cast<std::size_t>(limits.maximumDeadline.count());
   const std::array orders{
       Order{"deadlineMs", static_cast<std::size_t>(limits.deadline.count()), "maximumDeadlineMs", longest, longest, ""},
@@ -65,19 +76,21 @@ void checkTogether(const Config& config, const Document& document, std::vector<P
             "half of it: the log is part of a message, and each line's end takes two bytes there"},
   };
   for (const Order& order : orders) {
-    if (order.value <= order.allowed) {
+    const std::string path = keyPath("limits", order.name);
+    if (order.value <= order.allowed || checked.refused.contains(path) ||
+        checked.refused.contains(keyPath("limits", order.limitName))) {
       continue;
     }
     const auto isOneOfThem = [&](const Entry& entry) {
       return entry.section == "limits" && (entry.name == order.name || entry.name == order.limitName);
     };
     const auto entry = std::ranges::find_if(document.entries, isOneOfThem);
-    std::string text = keyPath("limits", order.name) + ": " + std::to_string(order.value) + " is more than " +
-                       std::string(order.limitName) + " (" + std::to_string(order.limitValue) + ") allows";
+    std::string text = path + ": " + std::to_string(order.value) + " is more than " + std::string(order.limitName) +
+                       " (" + std::to_string(order.limitValue) + ") allows";
     if (!order.reason.empty()) {
       text += ", " + std::string(order.reason);
     }
-    problems.push_back({entry == document.entries.end() ? Position{} : entry->position, std::move(text)});
+    checked.problems.push_back({entry == document.entries.end() ? Position{} : entry->position, std::move(text)});
   }
 }
 
@@ -119,18 +132,17 @@ Result<std::string> readFile(BorrowedFd file, const std::string& path) {
 
 Result<Config> parse(std::string_view text, std::string_view fileName) {
   const Document document = detail::readDocument(text);
-  std::vector<Problem> problems = document.problems;
-  Config config;
+  Checked checked{.config = {}, .problems = document.problems, .refused = {}};
   for (const Entry& entry : document.entries) {
-    applyEntry(entry, config, problems);
+    applyEntry(entry, checked);
   }
-  if (problems.empty()) {
-    checkTogether(config, document, problems);
+  if (document.complete) { // else the key that makes two values agree may be in what was not read
+    checkTogether(document, checked);
   }
-  if (!problems.empty()) {
-    return std::unexpected(report(std::move(problems), fileName));
+  if (!checked.problems.empty()) {
+    return std::unexpected(report(std::move(checked.problems), fileName));
   }
-  return config;
+  return checked.config;
 }
 
 Result<Config> load(const std::string& path) {

@@ -181,6 +181,18 @@ TEST(Parse, LimitsThatContradictEachOtherAreErrors) {
   EXPECT_THAT(errorsOf("{\"limits\": {\"verifierLogBytes\": 16777216}}"), ElementsAre(HasSubstr("half of it")));
 }
 
+TEST(Parse, ContradictionsAreReportedBesideOtherErrors) {
+  EXPECT_THAT(errorsOf("{\"limits\": {\n\"deadlineMs\": 600001,\n\"deadline\": 1,\n\"connections\": 0}}"),
+              ElementsAre(StartsWith("b.json:2:1: limits.deadlineMs: 600001 is more than"),
+                          StartsWith("b.json:3:1: limits.deadline: is unknown"),
+                          StartsWith("b.json:4:1: limits.connections: must be")));
+}
+
+TEST(Parse, UnreadRestOfAFileMaySettleAContradiction) {
+  EXPECT_THAT(errorsOf("{\"limits\": {\n\"deadlineMs\": 600001 ! \"maximumDeadlineMs\": 700000}}"),
+              ElementsAre(HasSubstr("syntax error")));
+}
+
 TEST(Parse, DeepNestingIsAnErrorLikeAnyOther) {
   constexpr std::size_t kDepth = 100'000;
   EXPECT_THAT(errorsOf("{\"bpffs\": " + std::string(kDepth, '[') + std::string(kDepth, ']') + "}"),
