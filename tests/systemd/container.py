@@ -1,8 +1,8 @@
-"""A real systemd as PID 1, in namespaces of its own, on the host's root file system with an overlay that takes all writes.
+"""A real systemd as PID 1, in namespaces of its own, on the host's root file system with an overlay for all writes.
 
-Nothing of it is left behind: mounts live in the private mount namespace, writes in a tmpfs, processes in one cgroup. Kernel
-settings are protected from it: /proc/sys is read-only, and systemd's services that set them are masked. The network is an
-empty namespace.
+Nothing of it is left behind: mounts live in the private mount namespace, writes in a tmpfs, processes in one cgroup.
+Kernel settings are protected from it: /proc/sys is read-only, and systemd's services that set them are masked. The
+network is an empty namespace.
 """
 
 import os
@@ -24,9 +24,16 @@ SYSTEMD = "/lib/systemd/systemd"
 CANNOT_MOUNT = 77
 # They change what is not namespaced, or wait for hardware.
 MASKED = [
-    "systemd-sysctl.service", "systemd-modules-load.service", "systemd-remount-fs.service", "systemd-binfmt.service",
-    "proc-sys-fs-binfmt_misc.automount", "systemd-udevd.service", "systemd-udev-trigger.service", "timers.target",
-    "sys-kernel-config.mount", "systemd-timesyncd.service",
+    "systemd-sysctl.service",
+    "systemd-modules-load.service",
+    "systemd-remount-fs.service",
+    "systemd-binfmt.service",
+    "proc-sys-fs-binfmt_misc.automount",
+    "systemd-udevd.service",
+    "systemd-udev-trigger.service",
+    "timers.target",
+    "sys-kernel-config.mount",
+    "systemd-timesyncd.service",
 ]
 
 
@@ -52,8 +59,8 @@ class Container:
         return self
 
     def boot(self, prepare, log):
-        """Starts systemd and waits for its basic.target. `prepare` is a shell script that runs before, with $ROOT, the new root
-        directory; `log`, a file, takes its output. Raises CannotRun."""
+        """Starts systemd and waits for its basic.target. `prepare` is a shell script that runs before, with $ROOT, the
+        new root directory; `log`, a file, takes its output. Raises CannotRun."""
         if os.geteuid() != 0:
             raise CannotRun("needs root")
         for program in ("unshare", "nsenter", "pivot_root", "mount", "setpriv"):
@@ -68,12 +75,38 @@ class Container:
             raise CannotRun(f"cannot make a cgroup: {error}")
         self._cgroup = cgroup
         self._directory = tempfile.mkdtemp(prefix="btfd-systemd-")
-        # Should this process be killed, unshare is killed, and with it its child, systemd, and with that all of the namespace.
+        # Should this process be killed, unshare is killed, and with it its child, systemd, and with that all of the
+        # namespace.
         self._process = subprocess.Popen(
-            ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', self._cgroup, "setpriv", "--pdeathsig", "KILL",
-             "unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--uts", "--ipc", "--net",
-             "--cgroup", sys.executable, "-B", os.path.abspath(__file__), self._directory, prepare],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+            [
+                "sh",
+                "-c",
+                'echo $$ > "$0/cgroup.procs" && exec "$@"',
+                self._cgroup,
+                "setpriv",
+                "--pdeathsig",
+                "KILL",
+                "unshare",
+                "--mount",
+                "--propagation",
+                "private",
+                "--pid",
+                "--fork",
+                "--kill-child",
+                "--uts",
+                "--ipc",
+                "--net",
+                "--cgroup",
+                sys.executable,
+                "-B",
+                os.path.abspath(__file__),
+                self._directory,
+                prepare,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
         self._wait_for_basic_target(log)
 
     def _wait_for_basic_target(self, log):
@@ -106,8 +139,13 @@ class Container:
 
     def run(self, *command, text_input=""):
         """Runs a command inside; its subprocess.CompletedProcess, with output."""
-        return subprocess.run(["nsenter", "--target", str(self._init), "--all", "--", *command],
-                              input=text_input, text=True, capture_output=True, timeout=120)
+        return subprocess.run(
+            ["nsenter", "--target", str(self._init), "--all", "--", *command],
+            input=text_input,
+            text=True,
+            capture_output=True,
+            timeout=120,
+        )
 
     def path(self, path):
         """Where a file of the inside is for the outside."""
@@ -207,8 +245,12 @@ def _become_systemd(directory, prepare):
     os.chroot(".")
     os.chdir("/")
     subprocess.run(["umount", "--lazy", "/host"], check=True)
-    os.execve(SYSTEMD, ["systemd", "--unit=basic.target", "--log-target=journal"],
-              {"container": "btfd-test", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"})
+    _mount("--make-rshared", "/")  # as on a host, where systemd does it itself
+    os.execve(
+        SYSTEMD,
+        ["systemd", "--unit=basic.target", "--log-target=journal"],
+        {"container": "btfd-test", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+    )
 
 
 if __name__ == "__main__":

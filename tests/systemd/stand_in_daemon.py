@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""Does in btfd's place what btfd.service must allow: systemd's protocols, a little Varlink, and a probe of each thing that a
-loader of eBPF needs from the kernel. So a test of the unit says which setting breaks what, whatever the daemon does.
+"""Does in btfd's place what btfd.service must allow: systemd's protocols, a little Varlink, and a probe of each thing
+that a loader of eBPF needs from the kernel. So a test of the unit says which setting breaks what, whatever the daemon
+does.
 
 Methods: org.varlink.service.GetInfo; io.btfd.test.Probe gives {"probes": {name: "ok" or what failed}};
-io.btfd.test.Keep(names) gives a BPF map for each to systemd's store; Kept gives {"names": [...]} of those that came back.
+io.btfd.test.Keep(names) gives a BPF map for each to systemd's store; Kept gives {"names": [...]} of those that came
+back.
 """
 
 import array
@@ -90,9 +92,11 @@ def attach_xdp():
 
 
 def perf_event():
-    # PERF_TYPE_SOFTWARE, size, PERF_COUNT_SW_CPU_CLOCK; all processes on CPU 0, which perf_event_paranoid forbids to others
+    # PERF_TYPE_SOFTWARE, size, PERF_COUNT_SW_CPU_CLOCK; all processes on CPU 0: perf_event_paranoid
     attributes = ctypes.create_string_buffer(struct.pack("IIQ", 1, 64, 0), 64)
-    os.close(syscall(SYS_PERF_EVENT_OPEN, attributes, ctypes.c_int(-1), ctypes.c_int(0), ctypes.c_int(-1), ctypes.c_ulong(0)))
+    os.close(
+        syscall(SYS_PERF_EVENT_OPEN, attributes, ctypes.c_int(-1), ctypes.c_int(0), ctypes.c_int(-1), ctypes.c_ulong(0))
+    )
 
 
 def kernel_addresses():
@@ -219,7 +223,7 @@ def notify(text, descriptors=()):
 class Daemon:
     def __init__(self):
         names = os.environ.get("LISTEN_FDNAMES", "").split(":")
-        received = {3 + i: name for i, name in enumerate(names[:int(os.environ.get("LISTEN_FDS", "0"))])}
+        received = {3 + i: name for i, name in enumerate(names[: int(os.environ.get("LISTEN_FDS", "0"))])}
         self.listener = socket.socket(fileno=next(fd for fd, name in received.items() if name == "varlink"))
         self.kept = {fd: name for fd, name in received.items() if name != "varlink"}
         self.interval = int(os.environ.get("WATCHDOG_USEC", "0")) / 1e6 / 4
@@ -236,7 +240,13 @@ class Daemon:
 
     def call(self, method, parameters):
         if method == "org.varlink.service.GetInfo":
-            return {"vendor": "btfd", "product": "stand-in", "version": "0", "url": "", "interfaces": ["org.varlink.service"]}
+            return {
+                "vendor": "btfd",
+                "product": "stand-in",
+                "version": "0",
+                "url": "",
+                "interfaces": ["org.varlink.service"],
+            }
         if method == "io.btfd.test.Probe":
             return {"probes": probe()}
         if method == "io.btfd.test.Keep":
