@@ -9,9 +9,9 @@
 #include "counter.h"
 
 #define BRANCHES 11
-#define ROUNDS 90
+#define ROUNDS 84
 
-static inline int slow(void) {
+static __always_inline int slow(void) {
   __u64 path = 0;
 #pragma clang loop unroll(full)
   for (int slot = 8; slot < 512; slot += 8)
