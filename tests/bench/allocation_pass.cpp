@@ -111,6 +111,9 @@ Result<std::map<std::string, Allocations>> countAllocations(const std::filesyste
       return std::unexpected(std::move(done.error()));
     }
     const Allocations after = table->ofWorkers(running->process());
+    if (after.count == 0) {
+      return fail("counted no allocation in any worker: the daemon did not keep " + counter.string() + " preloaded");
+    }
     result[name] = {.count = (after.count - before.count) / kCountedLoads,
                     .bytes = (after.bytes - before.bytes) / kCountedLoads};
   }

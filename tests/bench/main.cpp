@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::array kCases{"one", "many30", "hundred", "wide500"};
 /// All cases together take about a minute with these.
-constexpr int kDefaultIterations = 200;
+constexpr int kDefaultIterations = 150;
 constexpr int kPings = 5000;
 
 struct Options {
