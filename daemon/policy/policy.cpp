@@ -8,8 +8,7 @@
 
 namespace btfd::policy {
 
-Policy::Policy(std::optional<gid_t> group) : group_(group), ownUser_(::geteuid()) {
-}
+Policy::Policy(std::optional<gid_t> group) : group_(group), ownUser_(::geteuid()) {}
 
 bool Policy::mayConnect(const varlink::Peer& peer) const {
   return peer.uid == 0 || peer.uid == ownUser_ || (group_ && peer.isMemberOf(*group_));

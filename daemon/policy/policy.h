@@ -16,8 +16,8 @@ class Policy {
   /// `group`: whose members may speak to the daemon beside root and the daemon's own user; nobody else if empty.
   explicit Policy(std::optional<gid_t> group);
 
-  /// Whether the peer may call anything at all. The socket's permissions say the same, but a descriptor can be handed on
-  /// and permissions can be changed.
+  /// Whether the peer may call anything at all. The socket's permissions say the same, but a descriptor can be handed
+  /// on and permissions can be changed.
   [[nodiscard]] bool mayConnect(const varlink::Peer& peer) const;
 
   /// Whether the peer may unload and attach an object of `owner`, and get its descriptors.

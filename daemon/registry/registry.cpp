@@ -5,13 +5,13 @@
 
 namespace btfd::registry {
 
-const Program* Object::findProgram(std::string_view name) const {
-  const auto found = std::ranges::find(programs, name, &Program::name);
+const Program* Object::findProgram(std::string_view programName) const {
+  const auto found = std::ranges::find(programs, programName, &Program::name);
   return found == programs.end() ? nullptr : &*found;
 }
 
-const Map* Object::findMap(std::string_view name) const {
-  const auto found = std::ranges::find(maps, name, &Map::name);
+const Map* Object::findMap(std::string_view mapName) const {
+  const auto found = std::ranges::find(maps, mapName, &Map::name);
   return found == maps.end() ? nullptr : &*found;
 }
 

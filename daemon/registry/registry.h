@@ -69,8 +69,8 @@ struct Object {
   std::vector<Map> maps;
   std::vector<Link> links;
 
-  [[nodiscard]] const Program* findProgram(std::string_view name) const;
-  [[nodiscard]] const Map* findMap(std::string_view name) const;
+  [[nodiscard]] const Program* findProgram(std::string_view programName) const;
+  [[nodiscard]] const Map* findMap(std::string_view mapName) const;
 };
 
 /// What is loaded. For one thread.

@@ -1,10 +1,10 @@
 #include "inline_object.h"
 
+#include <openssl/evp.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <vector>
-
-#include <openssl/evp.h>
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -7,7 +7,8 @@
 
 namespace btfd::service {
 
-/// The object that a client sent as base64 (RFC 4648, with padding), as a sealed memfd. Error code EINVAL: it is no base64.
+/// The object that a client sent as base64 (RFC 4648, with padding), as a sealed memfd. Error code EINVAL: it is no
+/// base64.
 Result<UniqueFd> decodeInlineObject(std::string_view base64);
 
 } // namespace btfd::service

@@ -1,7 +1,6 @@
 #include "kernel_btf.h"
 
 #include <boost/asio/post.hpp>
-
 #include <spdlog/spdlog.h>
 
 #include <utility>
@@ -32,8 +31,7 @@ void logSpec(const btf::KernelSpec& spec) {
 } // namespace
 
 KernelBtf::KernelBtf(asio::io_context& context, btf::KernelSpecSource source)
-    : context_(context), source_(std::move(source)), settleTimer_(context) {
-}
+    : context_(context), source_(std::move(source)), settleTimer_(context) {}
 
 KernelBtf::~KernelBtf() {
   if (builder_.joinable()) {

@@ -17,8 +17,8 @@ namespace btfd::service {
 
 /// The resident spec of the daemon: built once, on demand or at start, and again when modules come and go.
 ///
-/// Building takes milliseconds, so it is done in a thread of its own; callbacks come on the io_context's thread, which is
-/// also the only one to call this.
+/// Building takes milliseconds, so it is done in a thread of its own; callbacks come on the io_context's thread, which
+/// is also the only one to call this.
 class KernelBtf {
  public:
   struct Hooks {
@@ -39,12 +39,12 @@ class KernelBtf {
   /// Builds at once, in the caller's thread: for the start of the daemon.
   Result<void> buildNow();
 
-  /// Calls `then` with the spec, building it first if nobody has. If it could not be built, `then` gets the error; the next
-  /// to ask tries again, once `kRetryAfter` has passed.
+  /// Calls `then` with the spec, building it first if nobody has. If it could not be built, `then` gets the error; the
+  /// next to ask tries again, once `kRetryAfter` has passed.
   void ensure(std::function<void(Result<std::shared_ptr<const btf::KernelSpec>>)> then);
 
-  /// Modules came or went: looks after a moment, as they come in swarms, and builds a new generation if the kernel shows
-  /// other modules than the spec has. Does nothing before the first spec was asked for.
+  /// Modules came or went: looks after a moment, as they come in swarms, and builds a new generation if the kernel
+  /// shows other modules than the spec has. Does nothing before the first spec was asked for.
   void modulesChanged();
 
   /// The spec, or null.

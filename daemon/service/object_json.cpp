@@ -37,8 +37,8 @@ nlohmann::json toJson(const registry::Map& map, AnswerDescriptors& descriptors) 
   return json;
 }
 
-/// Reads a worker's answer. Throws nlohmann's exceptions and std::out_of_range on one that makes no sense: a worker sends
-/// such only if it is broken, and there is one place that catches.
+/// Reads a worker's answer. Throws nlohmann's exceptions and std::out_of_range on one that makes no sense: a worker
+/// sends such only if it is broken, and there is one place that catches.
 class AnswerReader {
  public:
   explicit AnswerReader(loader::ChannelMessage& answer) : descriptors_(answer.descriptors) {}

@@ -19,8 +19,8 @@ class Pins {
   /// Where the maps of `owner` are pinned. libbpf makes the last directory of the path.
   [[nodiscard]] std::string directoryOf(uid_t owner) const;
 
-  /// Removes the pins of `owner` that no object of `registry` uses: those of an object that is gone, and those that a lost
-  /// worker left. Not to be called while a load of this owner is under way.
+  /// Removes the pins of `owner` that no object of `registry` uses: those of an object that is gone, and those that a
+  /// lost worker left. Not to be called while a load of this owner is under way.
   void sweep(uid_t owner, const registry::Registry& registry) const;
 
   /// Removes what an earlier daemon left.

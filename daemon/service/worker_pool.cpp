@@ -117,9 +117,7 @@ class WorkerPool::Worker : public std::enable_shared_from_this<Worker> {
     signal();
   }
 
-  void signal() const {
-    ::syscall(SYS_pidfd_send_signal, process_.process.get(), SIGKILL, nullptr, 0);
-  }
+  void signal() const { ::syscall(SYS_pidfd_send_signal, process_.process.get(), SIGKILL, nullptr, 0); }
 
   /// Lets an idle worker end by itself.
   void retire() {
@@ -199,8 +197,7 @@ class WorkerPool::Worker : public std::enable_shared_from_this<Worker> {
 
 WorkerPool::WorkerPool(asio::io_context& context, Options options, loader::WorkerSetup setup, OnLost onLost)
     : context_(context), options_(options), setup_(std::move(setup)), onLost_(std::move(onLost)), queueTimer_(context),
-      growthTimer_(context), refillTimer_(context) {
-}
+      growthTimer_(context), refillTimer_(context) {}
 
 WorkerPool::~WorkerPool() {
   for (const auto& worker : workers_) {
@@ -245,7 +242,8 @@ void WorkerPool::release(nlohmann::json body, std::vector<UniqueFd> descriptors,
   body["job"] = "release";
   Job job{.body = std::move(body), .descriptors = std::move(descriptors), .party = {}, .deadline = {}, .done = {}};
   job.done = [done = std::move(done)](const loader::Outcome<loader::ChannelMessage>&, const Job&) { done(); };
-  releases_.push_back({.id = ++lastId_, .job = std::move(job), .deadline = steady_clock::time_point::max(), .release = true});
+  releases_.push_back(
+      {.id = ++lastId_, .job = std::move(job), .deadline = steady_clock::time_point::max(), .release = true});
   dispatch();
 }
 
@@ -316,9 +314,8 @@ void WorkerPool::fork() {
 /// Forks until as many workers as should be kept are there.
 void WorkerPool::replenish() {
   const auto alive = [this] {
-    return static_cast<std::size_t>(std::ranges::count_if(workers_, [this](const auto& worker) {
-      return worker->usable() && worker->generation() == setupGeneration_;
-    }));
+    return static_cast<std::size_t>(std::ranges::count_if(
+        workers_, [this](const auto& worker) { return worker->usable() && worker->generation() == setupGeneration_; }));
   };
   for (std::size_t missing = alive() < options_.count ? options_.count - alive() : 0; missing > 0 && suspended_ == 0;
        --missing) {
@@ -327,9 +324,8 @@ void WorkerPool::replenish() {
 }
 
 WorkerPool::Worker* WorkerPool::idleWorker() {
-  const auto found = std::ranges::find_if(workers_, [this](const auto& worker) {
-    return worker->idle() && worker->generation() == setupGeneration_;
-  });
+  const auto found = std::ranges::find_if(
+      workers_, [this](const auto& worker) { return worker->idle() && worker->generation() == setupGeneration_; });
   return found == workers_.end() ? nullptr : found->get();
 }
 
@@ -482,8 +478,8 @@ void WorkerPool::retireSurplus() {
   if (queued_ > 0 || !releases_.empty()) {
     return;
   }
-  std::size_t alive = static_cast<std::size_t>(
-      std::ranges::count_if(workers_, [](const auto& worker) { return worker->usable(); }));
+  std::size_t alive =
+      static_cast<std::size_t>(std::ranges::count_if(workers_, [](const auto& worker) { return worker->usable(); }));
   for (const auto& worker : workers_) {
     if (alive > options_.count && worker->idle()) {
       worker->retire();
@@ -510,8 +506,8 @@ void WorkerPool::onEnd(Worker& worker) {
     finish(std::move(*pending), loader::ChannelMessage{});
   } else if (pending) {
     const auto deadline = pending->job.deadline;
-    finish(std::move(*pending), std::unexpected(expired ? deadlineExceeded(deadline, "its worker was killed")
-                                                        : workerLost(end)));
+    finish(std::move(*pending),
+           std::unexpected(expired ? deadlineExceeded(deadline, "its worker was killed") : workerLost(end)));
   }
   // In the background: forking takes longer than what else there may be to do now.
   asio::post(context_, [this] {

@@ -42,8 +42,8 @@ struct Job {
 /// The workers, and the jobs that wait for one.
 ///
 /// Workers are forked ahead. One that dies, or that had to be killed, is replaced in the background. While jobs wait
-/// although all workers are busy with long ones, more workers are forked, up to a bound: a client with slow objects does
-/// not hold up another's. For one thread, the io_context's.
+/// although all workers are busy with long ones, more workers are forked, up to a bound: a client with slow objects
+/// does not hold up another's. For one thread, the io_context's.
 class WorkerPool {
  public:
   struct Options {
