@@ -94,7 +94,10 @@ Result<void> Client::send(std::string_view method, const nlohmann::json& paramet
 
 Result<Reply> Client::receive() {
   Frame frame;
-  const auto outcome = reader_.read(socket_, frame);
+  auto outcome = reader_.read(socket_, frame);
+  while (outcome && *outcome == FrameReader::Outcome::progress) {
+    outcome = reader_.read(socket_, frame);
+  }
   if (!outcome) {
     return disconnect(outcome.error());
   }

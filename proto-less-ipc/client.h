@@ -57,6 +57,9 @@ class Client {
 
   [[nodiscard]] bool connected() const { return static_cast<bool>(socket_); }
 
+  /// The connection's socket, for poll(2) between calls: it becomes readable when the service closes the connection.
+  [[nodiscard]] BorrowedFd socket() const { return socket_; }
+
  private:
   Result<void> send(std::string_view method, const nlohmann::json& parameters, std::span<const BorrowedFd> descriptors,
                     const char* flag);

@@ -18,6 +18,9 @@ constexpr std::size_t kFirstPeek = 4096;
 /// For the rest of a message that turned out to be large.
 constexpr std::size_t kNextPeek = std::size_t{64} << 10;
 
+/// How much of a message is read in one go: a large message must not keep the thread from other connections.
+constexpr std::size_t kTurn = std::size_t{1} << 20;
+
 /// Room for the descriptors of one sendmsg. The kernel never merges those of two in one recvmsg.
 using ControlBuffer = std::array<char, CMSG_SPACE(sizeof(int) * kDescriptorLimit)>;
 
@@ -42,7 +45,9 @@ ssize_t peek(BorrowedFd socket, std::span<char> bytes) {
 
 Result<FrameReader::Outcome> FrameReader::read(BorrowedFd socket, Frame& frame) {
   std::array<char, kNextPeek> peeked; // NOLINT(cppcoreguidelines-pro-type-member-init): filled by peek
-  for (;;) {
+  sawMore_ = false;
+  const std::size_t turnEnd = partial_.text.size() + kTurn;
+  while (partial_.text.size() < turnEnd) {
     const std::size_t room = partial_.text.empty() ? kFirstPeek : kNextPeek;
     const ssize_t seen = peek(socket, std::span(peeked).first(room));
     if (seen < 0) {
@@ -62,7 +67,7 @@ Result<FrameReader::Outcome> FrameReader::read(BorrowedFd socket, Frame& frame) 
     const void* end = std::memchr(peeked.data(), '\0', available);
     const std::size_t wanted =
         end == nullptr ? available : static_cast<std::size_t>(static_cast<const char*>(end) - peeked.data()) + 1;
-    if (partial_.text.size() + wanted - (end != nullptr ? 1 : 0) > limit_) {
+    if (partial_.text.size() + wanted > limit_ + (end != nullptr ? 1 : 0)) {
       return fail("message larger than " + std::to_string(limit_) + " bytes", EMSGSIZE);
     }
     if (auto received = receive(socket, wanted); !received) {
@@ -75,6 +80,7 @@ Result<FrameReader::Outcome> FrameReader::read(BorrowedFd socket, Frame& frame) 
       return Outcome::message;
     }
   }
+  return Outcome::progress;
 }
 
 /// Takes exactly `count` bytes, all of which have been peeked at. One recvmsg stops behind bytes that came with

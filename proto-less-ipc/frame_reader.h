@@ -19,6 +19,7 @@ class FrameReader {
  public:
   enum class Outcome {
     message,    ///< `frame` holds a message.
+    progress,   ///< Part of a large message was read: call again, after others had their turn.
     incomplete, ///< The socket has no more for now (non-blocking), or its receive time-out passed (blocking).
     closed,     ///< The peer sends no more, and nothing is left of what it sent.
   };

@@ -14,9 +14,9 @@ inline constexpr std::size_t kDescriptorLimit = 253;
 /// Levels of arrays and objects in one message, as sd-varlink allows. Whatever walks a value may recurse this deep.
 inline constexpr std::size_t kNestingLimit = 64;
 
-/// Values in one message. A parsed value takes up to fifty times the memory of its text, so the limit on bytes alone
-/// would let one message of 16 MiB of "[[],[],..." take most of a gigabyte. A large Load has a few thousand.
-inline constexpr std::size_t kValueLimit = std::size_t{256} << 10;
+/// Values in one call. A parsed value takes up to fifty times the memory of its text, so the limit on bytes alone would
+/// let one call of 16 MiB of "[[],[],..." take half a gigabyte. A Load that sets a large array has some ten thousand.
+inline constexpr std::size_t kValueLimit = std::size_t{1} << 20;
 
 /// What one server grants its clients.
 struct Limits {

@@ -3,7 +3,7 @@
 #include "varlink/limits.h"
 
 #include <cerrno>
-#include <cstring>
+#include <limits>
 
 namespace btfd::varlink {
 
@@ -31,7 +31,7 @@ std::size_t skipString(std::string_view text, std::size_t position) {
 
 /// Checks what the parser has no limits for, in one pass over the text before anything is allocated. Text that is no
 /// JSON may pass; the parser finds that out.
-Result<void> checkSize(std::string_view text) {
+Result<void> checkSize(std::string_view text, std::size_t valueLimit) {
   std::size_t depth = 0;
   std::size_t values = 1;
   for (std::size_t position = 0; position < text.size();) {
@@ -57,14 +57,14 @@ Result<void> checkSize(std::string_view text) {
       break;
     }
   }
-  if (values > kValueLimit) {
-    return fail("message with more than " + std::to_string(kValueLimit) + " values", E2BIG);
+  if (values > valueLimit) {
+    return fail("message with more than " + std::to_string(valueLimit) + " values", E2BIG);
   }
   return {};
 }
 
-Result<json> parseObject(std::string_view text) {
-  if (auto checked = checkSize(text); !checked) {
+Result<json> parseObject(std::string_view text, std::size_t valueLimit) {
+  if (auto checked = checkSize(text, valueLimit); !checked) {
     return std::unexpected(checked.error());
   }
   json value = json::parse(text, nullptr, false);
@@ -146,7 +146,7 @@ std::string dump(const json& value) {
 } // namespace
 
 Result<CallMessage> parseCall(std::string_view text) {
-  auto object = parseObject(text);
+  auto object = parseObject(text, kValueLimit);
   if (!object) {
     return std::unexpected(std::move(object.error()));
   }
@@ -167,7 +167,7 @@ Result<CallMessage> parseCall(std::string_view text) {
 }
 
 Result<ReplyMessage> parseReply(std::string_view text) {
-  auto object = parseObject(text);
+  auto object = parseObject(text, std::numeric_limits<std::size_t>::max());
   if (!object) {
     return std::unexpected(std::move(object.error()));
   }

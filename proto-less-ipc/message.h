@@ -30,7 +30,7 @@ struct ReplyMessage {
 /// flags.
 Result<CallMessage> parseCall(std::string_view text);
 
-/// Reads a reply. Fields that are not known are ignored.
+/// Reads a reply. Fields that are not known are ignored. The server is trusted with the number of values.
 Result<ReplyMessage> parseReply(std::string_view text);
 
 /// Writes a call. `flag` is "more", "oneway" or null.
