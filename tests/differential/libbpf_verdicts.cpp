@@ -68,7 +68,7 @@ Verdict judge(const std::filesystem::path& path, const std::optional<std::string
   firstWarning.clear();
   const Object object = open(path);
   if (!object) {
-    return {.outcome = Outcome::invalid, .errnoValue = 0, .tags = {}, .text = "libbpf: " + firstWarning};
+    return {.outcome = Outcome::invalid, .errnoValue = 0, .tags = {}, .text = firstWarning};
   }
   bpf_program* program = nullptr;
   if (only) {
@@ -79,9 +79,9 @@ Verdict judge(const std::filesystem::path& path, const std::optional<std::string
   if (const int error = bpf_object__load(object.get()); error != 0) {
     // Numbers from 4000 on are libbpf's own (LIBBPF_ERRNO__ENDIAN, for one): no kernel has seen the object.
     if (-error >= __LIBBPF_ERRNO__START) {
-      return {.outcome = Outcome::invalid, .errnoValue = 0, .tags = {}, .text = "libbpf: " + firstWarning};
+      return {.outcome = Outcome::invalid, .errnoValue = 0, .tags = {}, .text = firstWarning};
     }
-    return {.outcome = Outcome::refused, .errnoValue = -error, .tags = {}, .text = "libbpf: " + firstWarning};
+    return {.outcome = Outcome::refused, .errnoValue = -error, .tags = {}, .text = firstWarning};
   }
   Verdict verdict{.outcome = Outcome::loaded, .errnoValue = 0, .tags = {}, .text = {}};
   bpf_object__for_each_program(program, object.get()) {
