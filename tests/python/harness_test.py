@@ -34,7 +34,7 @@ class HarnessNotices(unittest.TestCase):
             daemon.stop()
         self.assertFalse(os.path.exists(daemon.bpffs))
         self.assertFalse(os.path.exists(daemon.directory))
-        self.assertEqual(harness.processes_marked(daemon.mark), [])
+        self.assertEqual(harness.processes_marked(daemon.mark), set())
 
     def test_nothing_where_nothing_is_wrong(self):
         daemon = stand_in().start()
@@ -156,7 +156,3 @@ class Bpf(unittest.TestCase):
         self.assertIsNone(bpf.map_lookup(descriptor, b"key."))
         bpf.map_update(descriptor, b"key.", struct.pack("=Q", 9))
         self.assertEqual(bpf.map_lookup(descriptor, b"key."), struct.pack("=Q", 9))
-
-
-if __name__ == "__main__":
-    unittest.main()
