@@ -8,7 +8,8 @@
 
 namespace btfd {
 
-/// Why something that can fail in normal use failed: a text for the person who gets it, and the errno behind it, if any.
+/// Why something that can fail in normal use failed: a text for the person who gets it, and the errno behind it, if
+/// any.
 ///
 /// The text says what failed and on what; `within` puts the caller's view in front of it on the way up.
 struct Error {

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <memory>
-
 #include <bpf/btf.h>
+
+#include <memory>
 
 namespace btfd::btf {
 

@@ -1,13 +1,13 @@
 #pragma once
 
+#include <bpf/btf.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
-
-#include <bpf/btf.h>
 
 namespace btfd::btf {
 
@@ -18,8 +18,8 @@ std::string_view essentialName(std::string_view name);
 
 /// Type ids by essential name, for one BTF or for what a split BTF adds to its base.
 ///
-/// Replaces the scan over all types that libbpf makes for each name it looks for. Immutable once built, so any number of
-/// threads may read it. Refers to the BTF that it was built from, which must outlive it.
+/// Replaces the scan over all types that libbpf makes for each name it looks for. Immutable once built, so any number
+/// of threads may read it. Refers to the BTF that it was built from, which must outlive it.
 class NameIndex {
  public:
   /// An index that finds nothing.
@@ -46,9 +46,7 @@ class NameIndex {
   [[nodiscard]] std::size_t size() const { return ids_.size(); }
 
   /// Memory taken, in bytes.
-  [[nodiscard]] std::size_t bytes() const {
-    return (ids_.capacity() + bucketEnds_.capacity()) * sizeof(std::uint32_t);
-  }
+  [[nodiscard]] std::size_t bytes() const { return (ids_.capacity() + bucketEnds_.capacity()) * sizeof(std::uint32_t); }
 
  private:
   [[nodiscard]] std::span<const std::uint32_t> bucket(std::string_view essential) const;

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include <elf.h>
 #include <libelf.h>
@@ -60,8 +61,9 @@ Result<void> checkIdentification(std::span<const std::byte> bytes) {
   constexpr auto kNative = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
   if (identification(EI_DATA) != kNative) {
     const bool bigEndian = identification(EI_DATA) == ELFDATA2MSB;
-    return fail(bigEndian ? "the object is big-endian, but this machine is little-endian; compile it with -target bpfel"
-                          : "the object is not in this machine's byte order; compile it with -target bpf on this machine",
+    return fail(bigEndian
+                    ? "the object is big-endian, but this machine is little-endian; compile it with -target bpfel"
+                    : "the object is not in this machine's byte order; compile it with -target bpf on this machine",
                 EINVAL);
   }
   return {};
@@ -70,7 +72,8 @@ Result<void> checkIdentification(std::span<const std::byte> bytes) {
 Result<void> checkHeader(const Elf64_Ehdr& header) {
   // Before LLVM knew EM_BPF it wrote EM_NONE; libbpf takes both (bpf_object__elf_init).
   if (header.e_machine != EM_BPF && header.e_machine != EM_NONE) {
-    return fail("the file is for " + machineName(header.e_machine) + ", not for BPF; compile it with -target bpf", EINVAL);
+    return fail("the file is for " + machineName(header.e_machine) + ", not for BPF; compile it with -target bpf",
+                EINVAL);
   }
   if (header.e_type != ET_REL) {
     return fail("the file is no relocatable object (e_type is " + std::to_string(header.e_type) +
@@ -81,12 +84,36 @@ Result<void> checkHeader(const Elf64_Ehdr& header) {
 }
 
 std::span<const std::byte> contentOf(std::span<const std::byte> bytes, const Elf64_Shdr& header) {
-  return header.sh_type == SHT_NOBITS ? std::span<const std::byte>{} : bytes.subspan(header.sh_offset, header.sh_size);
+  return header.sh_type == SHT_NOBITS || header.sh_type == SHT_NULL ? std::span<const std::byte>{}
+                                                                    : bytes.subspan(header.sh_offset, header.sh_size);
 }
 
 bool liesWithin(std::size_t size, const Elf64_Shdr& header) {
   return header.sh_type == SHT_NOBITS || header.sh_type == SHT_NULL ||
          (header.sh_offset <= size && header.sh_size <= size - header.sh_offset);
+}
+
+/// The string at `offset` of a string table, or nothing if it does not end within it.
+std::optional<std::string_view> stringAt(std::span<const std::byte> table, std::size_t offset) {
+  if (offset >= table.size()) {
+    return std::nullopt;
+  }
+  const std::string_view rest(reinterpret_cast<const char*>(table.data()) + offset, table.size() - offset); // NOLINT
+  const auto end = rest.find('\0');
+  return end == std::string_view::npos ? std::nullopt : std::optional(rest.substr(0, end));
+}
+
+/// The header of section `index`, whose content lies within `bytes`.
+Result<const Elf64_Shdr*> readHeader(std::span<const std::byte> bytes, Elf& elf, std::size_t index) {
+  Elf_Scn* section = elf_getscn(&elf, index);
+  const Elf64_Shdr* header = section == nullptr ? nullptr : elf64_getshdr(section);
+  if (header == nullptr) {
+    return fail("section " + std::to_string(index) + " cannot be read: " + elfError(), EINVAL);
+  }
+  if (!liesWithin(bytes.size(), *header)) {
+    return fail("section " + std::to_string(index) + " lies outside the file, which may be cut off", EINVAL);
+  }
+  return header;
 }
 
 Result<std::vector<Section>> readSections(std::span<const std::byte> bytes, Elf& elf) {
@@ -103,22 +130,23 @@ Result<std::vector<Section>> readSections(std::span<const std::byte> bytes, Elf&
                     " are allowed",
                 E2BIG);
   }
+  const auto nameHeader = readHeader(bytes, elf, nameSection);
+  if (!nameHeader) {
+    return std::unexpected(nameHeader.error());
+  }
+  const auto names = contentOf(bytes, **nameHeader);
   std::vector<Section> sections;
   sections.reserve(count);
   for (std::size_t index = 1; index < count; ++index) {
-    Elf_Scn* scn = elf_getscn(&elf, index);
-    const Elf64_Shdr* header = scn == nullptr ? nullptr : elf64_getshdr(scn);
-    if (header == nullptr) {
-      return fail("section " + std::to_string(index) + " cannot be read: " + elfError(), EINVAL);
+    const auto header = readHeader(bytes, elf, index);
+    if (!header) {
+      return std::unexpected(header.error());
     }
-    const char* name = elf_strptr(&elf, nameSection, header->sh_name);
-    if (name == nullptr) {
+    const auto name = stringAt(names, (*header)->sh_name);
+    if (!name) {
       return fail("the name of section " + std::to_string(index) + " lies outside the file's string table", EINVAL);
     }
-    if (!liesWithin(bytes.size(), *header)) {
-      return fail("section '" + std::string(name) + "' lies outside the file, which may be cut off", EINVAL);
-    }
-    sections.push_back({.name = name, .type = header->sh_type, .content = contentOf(bytes, *header)});
+    sections.push_back({.name = *name, .type = (*header)->sh_type, .content = contentOf(bytes, **header)});
   }
   return sections;
 }

@@ -20,8 +20,8 @@ struct Section {
   std::span<const std::byte> content;
 };
 
-/// A client's object whose ELF structure has been checked: it is a 64-bit relocatable file for BPF in this machine's byte
-/// order, its section table, names and contents lie within it. What the sections hold is still the client's word.
+/// A client's object whose ELF structure has been checked: it is a 64-bit relocatable file for BPF in this machine's
+/// byte order, its section table, names and contents lie within it. What the sections hold is still the client's word.
 ///
 /// Refers to the bytes it was made from, which must outlive it.
 class CheckedImage {

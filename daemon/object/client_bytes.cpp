@@ -1,11 +1,11 @@
 #include "client_bytes.h"
 
+#include <openssl/evp.h>
+
 #include <array>
 #include <cerrno>
 #include <string_view>
 #include <utility>
-
-#include <openssl/evp.h>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -91,8 +91,7 @@ Result<ClientBytes> ClientBytes::read(BorrowedFd file, std::uint64_t limit) {
 }
 
 ClientBytes::ClientBytes(ClientBytes&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {
-}
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
 ClientBytes& ClientBytes::operator=(ClientBytes&& other) noexcept {
   std::swap(data_, other.data_);

@@ -1,0 +1,54 @@
+#pragma once
+
+#include "base/unique_fd.h"
+#include "descriptors.h"
+#include "failure.h"
+#include "libbpf_log.h"
+
+#include <bpf/libbpf.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace btfd::loader {
+
+/// How an attachment ends.
+enum class DetachBy : std::uint8_t {
+  /// Closing its descriptors.
+  closing,
+  /// Taking the filter off the socket, which is its descriptor: setsockopt(SO_DETACH_BPF), socket(7).
+  socketOption,
+};
+
+/// A program attached to something. The descriptors keep it so.
+struct AttachedLink {
+  /// tp_btf, tracepoint, xdp, tcx, cgroup and so on, as io.btfd.Link says.
+  std::string kind;
+  /// What it is attached to, in words.
+  std::string target;
+  /// One, or one for each CPU.
+  std::vector<UniqueFd> descriptors;
+  std::optional<std::uint32_t> kernelId;
+  DetachBy detachBy = DetachBy::closing;
+};
+
+/// Detaches what `attachProgram` attached.
+void detach(AttachedLink& link);
+
+/// Attaches loaded `program` of `object` to `target`, an io.btfd.AttachTarget; `path` is its place in the request.
+/// Fields that the program's type does not use are an error, as are targets that do not exist: InvalidParameter. What
+/// the kernel refuses is io.btfd.AttachFailed with the kernel's reason and what `log` heard of libbpf.
+Outcome<AttachedLink> attachProgram(const struct bpf_object& object, struct bpf_program& program,
+                                    const nlohmann::json& target, const std::string& path,
+                                    RequestDescriptors& descriptors, const LibbpfLog& log);
+
+/// Looks whether the target could be attached to, without attaching: that its fields fit the program's type, and that
+/// the interface or directory that they name exists.
+Outcome<void> checkTarget(const struct bpf_object& object, const struct bpf_program& program,
+                          const nlohmann::json& target, const std::string& path, RequestDescriptors& descriptors);
+
+} // namespace btfd::loader

@@ -1,0 +1,102 @@
+#include "attach_job.h"
+
+#include "attach.h"
+#include "libbpf_log.h"
+#include "open_object.h"
+#include "seam.h"
+
+#include <array>
+#include <cstring>
+
+#include <sys/socket.h>
+
+namespace btfd::loader {
+
+namespace {
+
+Outcome<void> reuseMaps(struct bpf_object& object, const nlohmann::json& maps, RequestDescriptors& descriptors) {
+  struct bpf_map* map = nullptr;
+  bpf_object__for_each_map(map, &object) {
+    const auto held = maps.find(mapName(*map));
+    if (held == maps.end()) {
+      bpf_map__set_autocreate(map, false); // was not created then either
+      continue;
+    }
+    const auto descriptor = descriptors.take(*held, "maps." + mapName(*map));
+    if (!descriptor) {
+      return std::unexpected(descriptor.error());
+    }
+    if (const int error = bpf_map__reuse_fd(map, descriptor->get()); error < 0) {
+      return invalidObject("map '" + mapName(*map) + "' cannot be taken up again: " + std::strerror(-error));
+    }
+    bpf_map__set_pin_path(map, nullptr);
+  }
+  return {};
+}
+
+/// Leaves `program` as the only one that is loaded.
+void chooseOnly(struct bpf_object& object, const struct bpf_program& program) {
+  struct bpf_program* each = nullptr;
+  bpf_object__for_each_program(each, &object) {
+    bpf_program__set_autoload(each, each == &program);
+  }
+}
+
+} // namespace
+
+Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors& descriptors,
+                               const JobLimits& limits) {
+  const LibbpfLog log;
+  const auto image = descriptors.take(request.at("image"), "image");
+  const auto held = descriptors.take(request.at("programDescriptor"), "programDescriptor");
+  if (!image || !held) {
+    return std::unexpected(image ? held.error() : image.error());
+  }
+  auto opened = openObject(*image, request.value("name", ""), {}, limits, log);
+  if (!opened) {
+    return std::unexpected(std::move(opened.error()));
+  }
+  struct bpf_object& object = *opened->object;
+  const auto name = request.value("program", "");
+  const auto program = findProgram(object, name);
+  if (!program) {
+    return std::unexpected(program.error());
+  }
+  chooseOnly(object, **program);
+  if (auto reused = reuseMaps(object, request.at("maps"), descriptors); !reused) {
+    return std::unexpected(std::move(reused.error()));
+  }
+  const std::array programs{HeldProgram{.name = name, .descriptor = *held}};
+  const SeamScope seam(programs);
+  const std::uint64_t missedBefore = seamCounters().missed;
+  if (const int error = bpf_object__load(&object); error < 0) {
+    if (seamCounters().missed != missedBefore) {
+      return std::unexpected(Failure{"io.btfd.NoKernelBtf", {{"message", "the object needs kernel BTF"}}});
+    }
+    return invalidObject("the object cannot be taken up again: " + std::string(std::strerror(-error)) +
+                         (log.warnings().empty() ? "" : ": " + log.warnings().front()));
+  }
+  auto link = attachProgram(object, **program, request.at("target"), "target", descriptors, log);
+  if (!link) {
+    return std::unexpected(std::move(link.error()));
+  }
+  JobReply reply;
+  reply.body["link"] = describeLink(name, std::move(*link), reply);
+  return reply;
+}
+
+void runReleaseJob(const nlohmann::json& request, RequestDescriptors& descriptors) {
+  for (const auto& link : request.value("links", nlohmann::json::array())) {
+    if (!link.value("detachBySocketOption", false)) {
+      continue;
+    }
+    for (const auto& index : link.value("descriptors", nlohmann::json::array())) {
+      if (const auto socket = descriptors.take(index, "links")) {
+        const int unused = 0;
+        ::setsockopt(socket->get(), SOL_SOCKET, SO_DETACH_BPF, &unused, sizeof(unused));
+      }
+    }
+  }
+}
+
+} // namespace btfd::loader

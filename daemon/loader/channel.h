@@ -1,0 +1,45 @@
+#pragma once
+
+#include "base/error.h"
+#include "base/unique_fd.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace btfd::loader {
+
+/// What front and worker tell each other: a JSON value, and descriptors that it refers to by index.
+struct ChannelMessage {
+  nlohmann::json body;
+  std::vector<UniqueFd> descriptors;
+};
+
+/// Both ends of a channel between front and worker: a SOCK_SEQPACKET pair, close-on-exec.
+struct ChannelPair {
+  UniqueFd front;
+  UniqueFd worker;
+};
+
+Result<ChannelPair> makeChannel();
+
+/// Sends a message. A large body travels in a memfd, so that a message always fits the socket's buffer: the front may
+/// send to an idle worker without blocking. Descriptors stay the caller's. Error EPIPE or ECONNRESET: the peer is gone.
+Result<void> sendMessage(BorrowedFd channel, const nlohmann::json& body, std::span<const BorrowedFd> descriptors);
+
+/// Puts messages together from packets, as there may be more descriptors than fit one.
+class ChannelReader {
+ public:
+  /// Receives a packet from `channel`, and returns the message that it completes, if it does. With a non-blocking
+  /// channel, error EAGAIN says that nothing is there. Error ECONNRESET: the peer is gone.
+  Result<std::optional<ChannelMessage>> receive(BorrowedFd channel);
+
+ private:
+  std::vector<std::byte> body_;
+  std::vector<UniqueFd> descriptors_;
+};
+
+} // namespace btfd::loader

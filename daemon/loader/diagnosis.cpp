@@ -1,0 +1,159 @@
+#include "diagnosis.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include <linux/capability.h>
+
+namespace btfd::loader {
+
+namespace {
+
+std::string readFile(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// CapEff of this process (proc_pid_status(5)).
+std::uint64_t effectiveCapabilities() {
+  const std::string status = readFile("/proc/self/status");
+  constexpr std::string_view kField = "CapEff:";
+  const auto at = status.find(kField);
+  return at == std::string::npos ? 0 : std::stoull(status.substr(at + kField.size()), nullptr, 16);
+}
+
+bool isNetworking(enum bpf_prog_type type) {
+  switch (type) {
+  case BPF_PROG_TYPE_XDP:
+  case BPF_PROG_TYPE_SCHED_CLS:
+  case BPF_PROG_TYPE_SCHED_ACT:
+  case BPF_PROG_TYPE_CGROUP_SKB:
+  case BPF_PROG_TYPE_CGROUP_SOCK:
+  case BPF_PROG_TYPE_CGROUP_SOCK_ADDR:
+  case BPF_PROG_TYPE_CGROUP_SOCKOPT:
+  case BPF_PROG_TYPE_SOCK_OPS:
+  case BPF_PROG_TYPE_SK_SKB:
+  case BPF_PROG_TYPE_SK_MSG:
+  case BPF_PROG_TYPE_SK_LOOKUP:
+  case BPF_PROG_TYPE_SK_REUSEPORT:
+  case BPF_PROG_TYPE_FLOW_DISSECTOR:
+  case BPF_PROG_TYPE_LWT_IN:
+  case BPF_PROG_TYPE_LWT_OUT:
+  case BPF_PROG_TYPE_LWT_XMIT:
+  case BPF_PROG_TYPE_NETFILTER:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// What bpf(2) wants for a program of `type` beside CAP_BPF (kernel/bpf/syscall.c, is_net_admin_prog_type and
+/// is_perfmon_prog_type). CAP_SYS_ADMIN stands in for each of them.
+std::vector<std::pair<unsigned, std::string_view>> neededCapabilities(enum bpf_prog_type type) {
+  std::vector<std::pair<unsigned, std::string_view>> needed{{CAP_BPF, "CAP_BPF"}};
+  if (isNetworking(type)) {
+    needed.emplace_back(CAP_NET_ADMIN, "CAP_NET_ADMIN");
+  } else if (type != BPF_PROG_TYPE_SOCKET_FILTER) {
+    needed.emplace_back(CAP_PERFMON, "CAP_PERFMON");
+  }
+  return needed;
+}
+
+std::string missingCapabilities(enum bpf_prog_type type) {
+  const std::uint64_t effective = effectiveCapabilities();
+  const auto has = [&](unsigned capability) { return (effective >> capability & 1U) != 0; };
+  std::string missing;
+  if (has(CAP_SYS_ADMIN)) {
+    return missing;
+  }
+  for (const auto& [capability, name] : neededCapabilities(type)) {
+    if (!has(capability)) {
+      missing += (missing.empty() ? "" : " and ") + std::string(name);
+    }
+  }
+  return missing;
+}
+
+/// The lockdown mode in force, as kernel_lockdown(7) names it; empty if the kernel does not show it.
+std::string lockdownMode() {
+  const std::string modes = readFile("/sys/kernel/security/lockdown");
+  const auto begin = modes.find('[');
+  const auto end = modes.find(']', begin);
+  return begin == std::string::npos || end == std::string::npos ? "" : modes.substr(begin + 1, end - begin - 1);
+}
+
+std::string explainEperm(enum bpf_prog_type type) {
+  if (const std::string missing = missingCapabilities(type); !missing.empty()) {
+    return "the daemon lacks " + missing;
+  }
+  const std::string lockdown = lockdownMode();
+  if (lockdown == "integrity" || lockdown == "confidentiality") {
+    return "the daemon has the capabilities, but the kernel is locked down (mode " + lockdown +
+           "; see kernel_lockdown(7))";
+  }
+  if (lockdown.empty()) {
+    return "the daemon has the capabilities, so a security policy of the kernel forbids it: lockdown (whose state this "
+           "kernel does not show in /sys/kernel/security/lockdown) or another security module";
+  }
+  return "the daemon has the capabilities and the kernel is not locked down, so another security module forbids it";
+}
+
+} // namespace
+
+std::string explain(int code, enum bpf_prog_type type) {
+  return code == EPERM ? explainEperm(type) : std::string{};
+}
+
+std::string_view rejectionReason(std::string_view log) {
+  // The reason is the last line before the statistics (kernel/bpf/verifier.c, print_verification_stats).
+  constexpr std::array<std::string_view, 5> kStatistics{"processed ", "verification time ", "stack depth ",
+                                                        "insns processed", "peak_states "};
+  while (!log.empty()) {
+    while (log.ends_with('\n') || log.ends_with('\0')) {
+      log.remove_suffix(1);
+    }
+    const auto begin = log.rfind('\n');
+    const std::string_view line = begin == std::string_view::npos ? log : log.substr(begin + 1);
+    const bool statistics = std::ranges::any_of(kStatistics, [&](auto prefix) { return line.starts_with(prefix); });
+    if (!statistics && !line.empty()) {
+      return line;
+    }
+    log = begin == std::string_view::npos ? std::string_view{} : log.substr(0, begin);
+  }
+  return {};
+}
+
+std::string rejectionHint(std::string_view log) {
+  const auto says = [&](std::string_view text) { return log.find(text) != std::string_view::npos; };
+  if (says("cannot call GPL-restricted function") || says("cannot call GPL only function") ||
+      says("GPL-incompatible program")) {
+    return "the object's license section does not say a GPL-compatible license, such as char LICENSE[] "
+           "SEC(\"license\") = "
+           "\"GPL\"";
+  }
+  if (says("<invalid CO-RE relocation>")) {
+    return "the program reaches code whose CO-RE relocation this kernel cannot satisfy; guard it with "
+           "bpf_core_field_exists() or the like";
+  }
+  if (says("BPF program is too large")) {
+    return "the program is too complex for the verifier: shorten loops or split it";
+  }
+  return {};
+}
+
+std::string_view logTail(std::string_view log, std::size_t limit) {
+  if (log.size() <= limit) {
+    return log;
+  }
+  log.remove_prefix(log.size() - limit);
+  const auto line = log.find('\n');
+  return line == std::string_view::npos ? log : log.substr(line + 1);
+}
+
+} // namespace btfd::loader

@@ -1,0 +1,36 @@
+#include "failure.h"
+
+#include "base/near_misses.h"
+
+#include <cstring>
+
+namespace btfd::loader {
+
+std::string errnoName(int code) {
+  const char* name = ::strerrorname_np(code);
+  return name == nullptr ? std::to_string(code) : name;
+}
+
+std::unexpected<Failure> invalidParameter(std::string_view path, std::string message) {
+  nlohmann::json parameters{{"parameter", path}};
+  parameters["message"] = std::move(message);
+  return std::unexpected(Failure{"org.varlink.service.InvalidParameter", std::move(parameters)});
+}
+
+std::unexpected<Failure> invalidObject(std::string message) {
+  return std::unexpected(Failure{"io.btfd.InvalidObject", {{"message", std::move(message)}}});
+}
+
+std::unexpected<Failure> noSuchName(std::string_view kind, std::string_view name,
+                                    const std::vector<std::string>& known) {
+  const auto near = nearMisses(name, known);
+  std::string message = "the object has no " + std::string(kind) + " '" + std::string(name) + "'";
+  if (!near.empty()) {
+    message += "; did you mean '" + near.front() + "'?";
+  }
+  nlohmann::json parameters{{"message", std::move(message)}, {"kind", kind}, {"name", name}};
+  parameters["nearMisses"] = near;
+  return std::unexpected(Failure{"io.btfd.NoSuchName", std::move(parameters)});
+}
+
+} // namespace btfd::loader

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "base/error.h"
+
+#include <nlohmann/json.hpp>
+
+#include <expected>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace btfd::loader {
+
+/// A job's failure in the form that the client gets: a Varlink error and its fields, as io.btfd.varlink declares them.
+struct Failure {
+  std::string error;
+  nlohmann::json parameters;
+};
+
+/// The outcome of a step of a job.
+template <typename T>
+using Outcome = std::expected<T, Failure>;
+
+/// "EPERM" for EPERM; the number for what has no name.
+std::string errnoName(int code);
+
+/// org.varlink.service.InvalidParameter for the request's field at `path`. The text goes into a field of its own, as
+/// the error's own field is only the path.
+std::unexpected<Failure> invalidParameter(std::string_view path, std::string message);
+
+/// io.btfd.InvalidObject.
+std::unexpected<Failure> invalidObject(std::string message);
+
+/// io.btfd.NoSuchName for `name`, with those of `known` that it may have been meant for.
+/// `kind`: program, map or variable.
+std::unexpected<Failure> noSuchName(std::string_view kind, std::string_view name,
+                                    const std::vector<std::string>& known);
+
+} // namespace btfd::loader

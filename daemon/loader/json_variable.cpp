@@ -1,0 +1,327 @@
+#include "json_variable.h"
+
+#include <bit>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+namespace btfd::loader {
+
+namespace {
+
+/// Deeper than C programs nest, and a bound for types that contain themselves, which only a broken BTF has.
+constexpr int kMaximumDepth = 64;
+
+std::unexpected<Failure> misfit(std::string_view variable, const std::string& type, const std::string& why) {
+  nlohmann::json parameters;
+  parameters["message"] = "variable '" + std::string(variable) + "' of type " + type + ": " + why;
+  parameters["variable"] = variable;
+  parameters["type"] = type;
+  return std::unexpected(Failure{"io.btfd.InvalidVariable", std::move(parameters)});
+}
+
+/// One value to be written at one place.
+class Writer {
+ public:
+  explicit Writer(const struct ::btf& btf) : btf_(btf) {}
+
+  Outcome<void> write(std::uint32_t typeId, const nlohmann::json& value, std::span<std::byte> memory,
+                      const std::string& path, int depth) {
+    const struct btf_type* type = resolve(typeId);
+    if (type == nullptr || depth > kMaximumDepth) {
+      return misfit(path, "unknown", "its BTF type is broken");
+    }
+    switch (btf_kind(type)) {
+    case BTF_KIND_INT:
+      return writeInteger(type, value, memory, path);
+    case BTF_KIND_PTR:
+      return writeScalar(value, memory, path, "pointer", false);
+    case BTF_KIND_FLOAT:
+      return writeFloat(type, value, memory, path);
+    case BTF_KIND_ENUM:
+    case BTF_KIND_ENUM64:
+      return writeEnum(type, value, memory, path);
+    case BTF_KIND_ARRAY:
+      return writeArray(type, value, memory, path, depth);
+    case BTF_KIND_STRUCT:
+    case BTF_KIND_UNION:
+      return writeMembers(type, value, memory, path, depth);
+    default:
+      return misfit(path, describe(type), "a value of this kind cannot be set");
+    }
+  }
+
+ private:
+  /// The type behind modifiers and typedefs, or null.
+  const struct btf_type* resolve(std::uint32_t typeId) const {
+    const int resolved = btf__resolve_type(&btf_, typeId); // bounded: fails on chains longer than 32
+    return resolved < 0 ? nullptr : btf__type_by_id(&btf_, static_cast<std::uint32_t>(resolved));
+  }
+
+  std::string nameOf(std::uint32_t offset) const {
+    const char* name = btf__name_by_offset(&btf_, offset);
+    return name == nullptr ? "" : name;
+  }
+
+  std::string describe(const struct btf_type* type) const {
+    const std::string name = nameOf(type->name_off);
+    switch (btf_kind(type)) {
+    case BTF_KIND_STRUCT:
+      return "struct " + (name.empty() ? "{...}" : name);
+    case BTF_KIND_UNION:
+      return "union " + (name.empty() ? "{...}" : name);
+    case BTF_KIND_ENUM:
+    case BTF_KIND_ENUM64:
+      return "enum " + (name.empty() ? "{...}" : name);
+    case BTF_KIND_ARRAY: {
+      const struct btf_type* element = resolve(btf_array(type)->type);
+      return (element == nullptr ? "unknown" : describe(element)) + "[" + std::to_string(btf_array(type)->nelems) + "]";
+    }
+    default:
+      return name.empty() ? "unknown" : name;
+    }
+  }
+
+  /// Copies the low bytes of `bits`; a wider memory is filled with the sign.
+  static void store(std::uint64_t bits, bool negative, std::span<std::byte> memory) {
+    std::memset(memory.data(), negative ? 0xff : 0, memory.size());
+    const std::size_t count = std::min(memory.size(), sizeof(bits));
+    const auto* source = reinterpret_cast<const std::byte*>(&bits); // NOLINT
+    if constexpr (std::endian::native == std::endian::little) {
+      std::memcpy(memory.data(), source, count);
+    } else {
+      std::memcpy(memory.data() + memory.size() - count, source + sizeof(bits) - count, count);
+    }
+  }
+
+  /// Whether an integer of `bits` bits can hold `value`.
+  static bool fits(const nlohmann::json& value, std::size_t bits, bool isSigned) {
+    if (value.is_number_unsigned()) {
+      const std::size_t room = isSigned ? bits - 1 : bits;
+      return room >= 64 || value.get<std::uint64_t>() >> room == 0;
+    }
+    const auto number = value.get<std::int64_t>();
+    if (number >= 0) {
+      return true; // nlohmann keeps numbers without a sign as unsigned, handled above
+    }
+    return isSigned && (bits >= 64 || number >= -(std::int64_t{1} << (bits - 1)));
+  }
+
+  static Outcome<void> writeScalar(const nlohmann::json& value, std::span<std::byte> memory, const std::string& path,
+                                   const std::string& type, bool isSigned) {
+    if (!value.is_number_integer()) {
+      return misfit(path, type, "needs an integer, got " + value.dump());
+    }
+    if (!fits(value, memory.size() * 8, isSigned)) {
+      return misfit(path, type,
+                    value.dump() + " does not fit " + std::to_string(memory.size()) + " bytes, " +
+                        (isSigned ? "signed" : "unsigned"));
+    }
+    const bool negative = !value.is_number_unsigned() && value.get<std::int64_t>() < 0;
+    store(value.is_number_unsigned() ? value.get<std::uint64_t>()
+                                     : static_cast<std::uint64_t>(value.get<std::int64_t>()),
+          negative, memory);
+    return {};
+  }
+
+  Outcome<void> writeInteger(const struct btf_type* type, const nlohmann::json& value, std::span<std::byte> memory,
+                             const std::string& path) const {
+    if (memory.size() < type->size || type->size == 0) {
+      return misfit(path, describe(type), "its BTF type is larger than its place");
+    }
+    const auto place = memory.first(type->size);
+    const auto encoding = btf_int_encoding(type);
+    if (value.is_boolean()) {
+      store(value.get<bool>() ? 1 : 0, false, place);
+      return {};
+    }
+    if (encoding == BTF_INT_BOOL && !(value.is_number_integer() && (value == 0 || value == 1))) {
+      return misfit(path, describe(type), "needs true or false, got " + value.dump());
+    }
+    if (type->size == 1 && value.is_string() && value.get_ref<const std::string&>().size() == 1) {
+      store(static_cast<unsigned char>(value.get_ref<const std::string&>()[0]), false, place);
+      return {};
+    }
+    // C's plain char is signed here, but people write bytes from 128 to 255 into it all the same.
+    const bool lenient = type->size == 1 && nameOf(type->name_off) == "char" && value.is_number_unsigned();
+    return writeScalar(value, place, path, describe(type), (encoding & BTF_INT_SIGNED) != 0 && !lenient);
+  }
+
+  Outcome<void> writeFloat(const struct btf_type* type, const nlohmann::json& value, std::span<std::byte> memory,
+                           const std::string& path) const {
+    if (!value.is_number()) {
+      return misfit(path, describe(type), "needs a number, got " + value.dump());
+    }
+    if (type->size > memory.size()) {
+      return misfit(path, describe(type), "its BTF type is larger than its place");
+    }
+    if (type->size == sizeof(double)) {
+      const auto number = value.get<double>();
+      std::memcpy(memory.data(), &number, sizeof(number));
+    } else if (type->size == sizeof(float)) {
+      const auto number = static_cast<float>(value.get<double>());
+      std::memcpy(memory.data(), &number, sizeof(number));
+    } else {
+      return misfit(path, describe(type), "floats of " + std::to_string(type->size) + " bytes cannot be set");
+    }
+    return {};
+  }
+
+  std::optional<std::pair<std::uint64_t, bool>> enumerator(const struct btf_type* type, const std::string& name) const {
+    for (std::uint16_t i = 0; i < btf_vlen(type); ++i) {
+      if (btf_kind(type) == BTF_KIND_ENUM64) {
+        const struct btf_enum64& entry = btf_enum64(type)[i];
+        if (nameOf(entry.name_off) == name) {
+          const std::uint64_t number = btf_enum64_value(&entry);
+          return std::pair(number, btf_kflag(type) && static_cast<std::int64_t>(number) < 0);
+        }
+
+      } else if (const struct btf_enum& entry = btf_enum(type)[i]; nameOf(entry.name_off) == name) {
+        return std::pair(static_cast<std::uint64_t>(std::int64_t{entry.val}), entry.val < 0);
+      }
+    }
+    return std::nullopt;
+  }
+
+  Outcome<void> writeEnum(const struct btf_type* type, const nlohmann::json& value, std::span<std::byte> memory,
+                          const std::string& path) const {
+    if (memory.size() < type->size || type->size == 0) {
+      return misfit(path, describe(type), "its BTF type is larger than its place");
+    }
+    const auto place = memory.first(type->size);
+    if (!value.is_string()) {
+      // An enum's signedness is a hint only: both readings of its bits are taken.
+      return writeScalar(value, place, path, describe(type), value.is_number_integer() && !value.is_number_unsigned());
+    }
+    const auto& name = value.get_ref<const std::string&>();
+    const auto found = enumerator(type, name);
+    if (!found) {
+      return misfit(path, describe(type), "it has no enumerator '" + name + "'");
+    }
+    store(found->first, found->second, place);
+    return {};
+  }
+
+  Outcome<void> writeArray(const struct btf_type* type, const nlohmann::json& value, std::span<std::byte> memory,
+                           const std::string& path, int depth) {
+    const struct btf_array& array = *btf_array(type);
+    const struct btf_type* element = resolve(array.type);
+    const std::int64_t size = btf__resolve_size(&btf_, array.type);
+    if (element == nullptr || size <= 0 || static_cast<std::uint64_t>(size) * array.nelems > memory.size()) {
+      return misfit(path, describe(type), "its BTF type is larger than its place");
+    }
+    if (value.is_string() && btf_kind(element) == BTF_KIND_INT && size == 1) {
+      const auto& text = value.get_ref<const std::string&>();
+      if (text.size() >= array.nelems) {
+        return misfit(path, describe(type),
+                      "a string of " + std::to_string(text.size()) + " bytes and its NUL do not fit");
+      }
+      std::memset(memory.data(), 0, array.nelems);
+      std::memcpy(memory.data(), text.data(), text.size());
+      return {};
+    }
+    if (!value.is_array()) {
+      return misfit(path, describe(type), "needs an array, got " + value.dump());
+    }
+    if (value.size() > array.nelems) {
+      return misfit(path, describe(type), "got " + std::to_string(value.size()) + " elements");
+    }
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      const auto place = memory.subspan(i * static_cast<std::size_t>(size), static_cast<std::size_t>(size));
+      if (auto done = write(array.type, value[i], place, path + "[" + std::to_string(i) + "]", depth + 1); !done) {
+        return done;
+      }
+    }
+    return {};
+  }
+
+  /// The member called `name` of `type` or of its anonymous members, and where it begins, in bits.
+  std::optional<std::pair<const struct btf_member*, std::uint64_t>>
+  member(const struct btf_type* type, const std::string& name, std::uint32_t& bitfield, int depth) const {
+    if (depth > kMaximumDepth) {
+      return std::nullopt;
+    }
+    for (std::uint16_t i = 0; i < btf_vlen(type); ++i) {
+      const struct btf_member& candidate = btf_members(type)[i];
+      const std::uint64_t offset = btf_member_bit_offset(type, i);
+      const std::string candidateName = nameOf(candidate.name_off);
+      if (candidateName == name) {
+        bitfield = btf_member_bitfield_size(type, i);
+        return std::pair(&candidate, offset);
+      }
+      const struct btf_type* inner = candidateName.empty() ? resolve(candidate.type) : nullptr;
+      if (inner != nullptr && btf_is_composite(inner)) {
+        if (auto found = member(inner, name, bitfield, depth + 1)) {
+          return std::pair(found->first, found->second + offset);
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  Outcome<void> writeMembers(const struct btf_type* type, const nlohmann::json& value, std::span<std::byte> memory,
+                             const std::string& path, int depth) {
+    if (!value.is_object()) {
+      return misfit(path, describe(type), "needs an object, got " + value.dump());
+    }
+    for (const auto& [name, part] : value.items()) {
+      std::uint32_t bitfield = 0;
+      const auto found = member(type, name, bitfield, 0);
+      if (!found) {
+        return misfit(path, describe(type), "it has no member '" + name + "'");
+      }
+      const std::string inner = path + "." + name;
+      if (bitfield != 0) {
+        if (auto done = writeBitfield(part, memory, found->second, bitfield, inner); !done) {
+          return done;
+        }
+        continue;
+      }
+      const std::int64_t size = btf__resolve_size(&btf_, found->first->type);
+      const std::uint64_t at = found->second / 8;
+      if (size < 0 || at > memory.size() || static_cast<std::uint64_t>(size) > memory.size() - at) {
+        return misfit(inner, describe(type), "its BTF type is larger than its place");
+      }
+      const auto place = memory.subspan(at, static_cast<std::size_t>(size));
+      if (auto done = write(found->first->type, part, place, inner, depth + 1); !done) {
+        return done;
+      }
+    }
+    return {};
+  }
+
+  static Outcome<void> writeBitfield(const nlohmann::json& value, std::span<std::byte> memory, std::uint64_t offset,
+                                     std::uint32_t bits, const std::string& path) {
+    const std::string type = "bitfield of " + std::to_string(bits) + " bits";
+    const nlohmann::json number = value.is_boolean() ? nlohmann::json(value.get<bool>() ? 1U : 0U) : value;
+    if (!number.is_number_integer() || !(fits(number, bits, false) || fits(number, bits, true))) {
+      return misfit(path, type, value.dump() + " does not fit");
+    }
+    if (bits > 64 || offset + bits > memory.size() * 8) {
+      return misfit(path, type, "its BTF type is larger than its place");
+    }
+    const std::uint64_t pattern = number.is_number_unsigned() ? number.get<std::uint64_t>()
+                                                              : static_cast<std::uint64_t>(number.get<std::int64_t>());
+    for (std::uint32_t i = 0; i < bits; ++i) {
+      const std::uint64_t bit = offset + (std::endian::native == std::endian::little ? i : bits - 1 - i);
+      const std::uint64_t within = std::endian::native == std::endian::little ? bit % 8 : 7 - bit % 8;
+      const auto mask = static_cast<std::byte>(1U << within);
+      std::byte& target = memory[bit / 8];
+      target = (pattern >> i & 1U) != 0 ? target | mask : target & ~mask;
+    }
+    return {};
+  }
+
+  const struct ::btf& btf_;
+};
+
+} // namespace
+
+Outcome<void> writeVariable(const struct ::btf& btf, std::uint32_t typeId, const nlohmann::json& value,
+                            std::span<std::byte> memory, std::string_view variable) {
+  return Writer(btf).write(typeId, value, memory, std::string(variable), 0);
+}
+
+} // namespace btfd::loader

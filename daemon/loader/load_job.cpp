@@ -1,0 +1,414 @@
+#include "load_job.h"
+
+#include "attach.h"
+#include "diagnosis.h"
+#include "json_variable.h"
+#include "libbpf_log.h"
+#include "object/checked_image.h"
+#include "object/client_bytes.h"
+#include "open_object.h"
+#include "seam.h"
+
+#include <bpf/bpf.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+namespace btfd::loader {
+
+namespace {
+
+/// The object file as something that nobody can change any more: the client's own memfd if it is sealed, else a copy.
+Result<UniqueFd> immutableImage(BorrowedFd given, const object::ClientBytes& bytes) {
+  constexpr int kSeals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
+  const int seals = ::fcntl(given.get(), F_GET_SEALS);
+  if (seals >= 0 && (seals & kSeals) == kSeals) {
+    UniqueFd duplicate(::fcntl(given.get(), F_DUPFD_CLOEXEC, 3));
+    if (!duplicate) {
+      return failErrno("cannot duplicate the object's descriptor", errno);
+    }
+    return duplicate;
+  }
+  UniqueFd copy(::memfd_create("btfd-object", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!copy) {
+    return failErrno("cannot make a memfd", errno);
+  }
+  const auto content = bytes.bytes();
+  for (std::size_t at = 0; at < content.size();) {
+    const ssize_t put = ::write(copy.get(), content.data() + at, content.size() - at);
+    if (put < 0 && errno != EINTR) {
+      return failErrno("cannot copy the object file", errno);
+    }
+    at += static_cast<std::size_t>(std::max<ssize_t>(put, 0));
+  }
+  ::fcntl(copy.get(), F_ADD_SEALS, kSeals | F_SEAL_SEAL);
+  return copy;
+}
+
+nlohmann::json describeProgram(const struct bpf_program& program, JobReply& reply) {
+  struct bpf_prog_info info{};
+  __u32 length = sizeof(info);
+  const int fd = bpf_program__fd(&program);
+  if (bpf_prog_get_info_by_fd(fd, &info, &length) < 0) {
+    info = {};
+  }
+  std::string tag;
+  for (const unsigned char byte : info.tag) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    tag += kDigits[byte >> 4U];
+    tag += kDigits[byte & 0xfU];
+  }
+  nlohmann::json described;
+  described["name"] = bpf_program__name(&program);
+  described["section"] = bpf_program__section_name(&program);
+  described["type"] = libbpf_bpf_prog_type_str(bpf_program__type(&program));
+  described["kernelId"] = info.id;
+  described["tag"] = std::move(tag);
+  described["descriptor"] = reply.add(BorrowedFd(fd));
+  return described;
+}
+
+nlohmann::json describeMap(const struct bpf_map& map, JobReply& reply) {
+  struct bpf_map_info info{};
+  __u32 length = sizeof(info);
+  const int fd = bpf_map__fd(&map);
+  if (bpf_map_get_info_by_fd(fd, &info, &length) < 0) {
+    info = {};
+  }
+  nlohmann::json described;
+  described["name"] = mapName(map);
+  described["type"] = libbpf_bpf_map_type_str(bpf_map__type(&map));
+  described["kernelId"] = info.id;
+  described["keySize"] = bpf_map__key_size(&map);
+  described["valueSize"] = bpf_map__value_size(&map);
+  described["maxEntries"] = bpf_map__max_entries(&map);
+  described["descriptor"] = reply.add(BorrowedFd(fd));
+  return described;
+}
+
+class LoadJob {
+ public:
+  LoadJob(const nlohmann::json& request, RequestDescriptors& descriptors, const JobLimits& limits,
+          VerifierLogBuffer& verifierLog)
+      : parameters_(request.at("parameters")), pinDirectory_(request.value("pinDirectory", "")),
+        descriptors_(descriptors), limits_(limits), verifierLog_(verifierLog) {}
+
+  Outcome<JobReply> run() {
+    // Each step leaves what it made in members whose destructors undo it: a failure at any of them leaves nothing.
+    for (const auto step : {&LoadJob::open, &LoadJob::choosePrograms, &LoadJob::changeMaps, &LoadJob::setVariables,
+                            &LoadJob::prepareVerifierLog, &LoadJob::load, &LoadJob::attach}) {
+      if (auto done = (this->*step)(); !done) {
+        detachAll();
+        return std::unexpected(std::move(done.error()));
+      }
+    }
+    return answer();
+  }
+
+ private:
+  Outcome<void> open() {
+    const auto file = descriptors_.take(parameters_.at("objectFileDescriptor"), "objectFileDescriptor");
+    if (!file) {
+      return std::unexpected(file.error());
+    }
+    auto opened = openObject(*file, parameters_.value("name", ""), pinDirectory_, limits_, log_);
+    if (!opened) {
+      return std::unexpected(std::move(opened.error()));
+    }
+    auto image = immutableImage(*file, opened->bytes);
+    if (!image) {
+      return invalidObject(image.error().message);
+    }
+    image_ = std::move(*image);
+    digest_ = opened->bytes.digest();
+    object_ = std::move(opened->object);
+    return {};
+  }
+
+  Outcome<void> choosePrograms() {
+    for (const auto& [name, request] : section("programs").items()) {
+      const auto program = findProgram(*object_, name);
+      if (!program) {
+        return std::unexpected(program.error());
+      }
+      if (const auto enabled = request.find("enabled"); enabled != request.end() && enabled->is_boolean()) {
+        bpf_program__set_autoload(*program, enabled->get<bool>());
+      }
+      const auto attach = request.find("attach");
+      if (attach != request.end() && attach->is_array() && !attach->empty() && !bpf_program__autoload(*program)) {
+        return invalidParameter("programs." + name + ".attach", "the program is not enabled, so it cannot be attached");
+      }
+    }
+    return {};
+  }
+
+  Outcome<void> changeMaps() {
+    for (const auto& [name, request] : section("maps").items()) {
+      const auto map = findMap(*object_, name);
+      if (!map) {
+        return std::unexpected(map.error());
+      }
+      const std::string path = "maps." + name;
+      if (auto done = setMaxEntries(**map, request, path + ".maxEntries"); !done) {
+        return done;
+      }
+      if (auto done = reuseMap(**map, request, path + ".reuseFileDescriptor"); !done) {
+        return done;
+      }
+    }
+    return {};
+  }
+
+  static Outcome<void> setMaxEntries(struct bpf_map& map, const nlohmann::json& request, const std::string& path) {
+    const auto entries = request.find("maxEntries");
+    if (entries == request.end() || entries->is_null()) {
+      return {};
+    }
+    if (*entries < 0 || *entries > UINT32_MAX) {
+      return invalidParameter(path, "a map has between 0 and 4294967295 entries, not " + entries->dump());
+    }
+    if (const int error = bpf_map__set_max_entries(&map, entries->get<std::uint32_t>()); error < 0) {
+      return invalidParameter(path, "the number of entries of map '" + mapName(map) +
+                                        "' cannot be set: " + std::strerror(-error));
+    }
+    return {};
+  }
+
+  Outcome<void> reuseMap(struct bpf_map& map, const nlohmann::json& request, const std::string& path) {
+    const auto index = request.find("reuseFileDescriptor");
+    if (index == request.end() || index->is_null()) {
+      return {};
+    }
+    const auto descriptor = descriptors_.take(*index, path);
+    if (!descriptor) {
+      return std::unexpected(descriptor.error());
+    }
+    struct bpf_map_info info{};
+    __u32 length = sizeof(info);
+    if (bpf_map_get_info_by_fd(descriptor->get(), &info, &length) < 0) {
+      return invalidParameter(path, "the descriptor is no BPF map");
+    }
+    if (const std::string difference = differenceTo(map, info); !difference.empty()) {
+      return invalidParameter(path, "map '" + mapName(map) + "' cannot be this one: " + difference);
+    }
+    if (const int error = bpf_map__reuse_fd(&map, descriptor->get()); error < 0) {
+      return invalidParameter(path, "map '" + mapName(map) + "' cannot be this one: " + std::strerror(-error));
+    }
+    return {};
+  }
+
+  /// In which way `info` is not what `map` declares, or nothing.
+  static std::string differenceTo(const struct bpf_map& map, const struct bpf_map_info& info) {
+    const auto differs = [](std::string_view what, const std::string& declared, const std::string& given) {
+      return "its " + std::string(what) + " is " + given + ", but the object declares " + declared;
+    };
+    if (info.type != bpf_map__type(&map)) {
+      const char* given = libbpf_bpf_map_type_str(static_cast<enum bpf_map_type>(info.type));
+      return differs("type", libbpf_bpf_map_type_str(bpf_map__type(&map)), given == nullptr ? "unknown" : given);
+    }
+    if (info.key_size != bpf_map__key_size(&map)) {
+      return differs("key size", std::to_string(bpf_map__key_size(&map)), std::to_string(info.key_size));
+    }
+    if (info.value_size != bpf_map__value_size(&map)) {
+      return differs("value size", std::to_string(bpf_map__value_size(&map)), std::to_string(info.value_size));
+    }
+    return {};
+  }
+
+  Outcome<void> setVariables() {
+    const nlohmann::json& variables = section("variables");
+    if (variables.empty()) {
+      return {};
+    }
+    const struct btf* btf = bpf_object__btf(object_.get());
+    for (const auto& [name, value] : variables.items()) {
+      const auto place = findVariable(*object_, name);
+      if (!place) {
+        return std::unexpected(place.error());
+      }
+      if (auto done = writeVariable(*btf, place->typeId, value, place->memory, name); !done) {
+        return done;
+      }
+    }
+    return {};
+  }
+
+  Outcome<void> prepareVerifierLog() {
+    verifierLog_.clear();
+    const auto level = static_cast<std::uint32_t>(parameters_.value("verifierLogLevel", std::int64_t{0}));
+    for (struct bpf_program* program : autoloadedPrograms(*object_)) {
+      bpf_program__set_log_buf(program, verifierLog_.data(), VerifierLogBuffer::size());
+      if (level != 0) {
+        bpf_program__set_log_level(program, level);
+      }
+    }
+    return {};
+  }
+
+  Outcome<void> load() {
+    const std::uint64_t missedBefore = seamCounters().missed;
+    const int error = bpf_object__load(object_.get());
+    if (error == 0) {
+      return {};
+    }
+    if (seamCounters().missed != missedBefore) {
+      return std::unexpected(Failure{"io.btfd.NoKernelBtf", {{"message", "the object needs kernel BTF"}}});
+    }
+    return std::unexpected(loadFailure(-error));
+  }
+
+  Failure loadFailure(int code) const {
+    nlohmann::json parameters;
+    const SeamReport& report = seam_.report();
+    std::string what = "cannot load the object";
+    std::string why = errnoName(code) + " (" + std::strerror(code) + ")";
+    std::string stage = "object";
+    if (report.failedProgram) {
+      stage = "program";
+      what = "the kernel refuses program '" + *report.failedProgram + "'";
+      parameters["program"] = *report.failedProgram;
+      addVerifierLog(*report.failedProgram, code, why, parameters);
+    } else if (report.failedMap) {
+      stage = "map";
+      what = "the kernel refuses map '" + *report.failedMap + "'";
+      parameters["map"] = *report.failedMap;
+      if (const std::string more = explain(code, BPF_PROG_TYPE_SOCKET_FILTER); !more.empty()) {
+        why += ": " + more;
+      }
+    } else if (!log_.warnings().empty()) {
+      // libbpf gave up before it asked the kernel; the first of its warnings is the nearest to the cause.
+      stage = log_.warnings().front().find("relo") != std::string::npos ? "relocation" : "object";
+      why += ": " + log_.warnings().front();
+    }
+    parameters["message"] = what + ": " + why;
+    parameters["stage"] = stage;
+    parameters["errno"] = code;
+    parameters["errnoName"] = errnoName(code);
+    if (!log_.warnings().empty()) {
+      parameters["libbpfLog"] = log_.warnings();
+    }
+    return {"io.btfd.LoadFailed", std::move(parameters)};
+  }
+
+  void addVerifierLog(const std::string& program, int code, std::string& why, nlohmann::json& parameters) const {
+    const std::string_view log = verifierLog_.text();
+    if (const auto reason = rejectionReason(log); !reason.empty()) {
+      why += ": " + std::string(reason);
+    }
+    if (const std::string hint = rejectionHint(log); !hint.empty()) {
+      why += ": " + hint;
+    }
+    const struct bpf_program* refused = bpf_object__find_program_by_name(object_.get(), program.c_str());
+    const auto type = refused == nullptr ? BPF_PROG_TYPE_UNSPEC : bpf_program__type(refused);
+    if (const std::string more = explain(code, type); !more.empty()) {
+      why += ": " + more;
+    }
+    if (!log.empty()) {
+      parameters["verifierLog"] = logTail(log, limits_.verifierLogBytes);
+    }
+  }
+
+  Outcome<void> attach() {
+    const bool onlyCheck = parameters_.value("dryRun", false);
+    for (const auto& [name, request] : section("programs").items()) {
+      const auto targets = request.find("attach");
+      if (targets == request.end() || !targets->is_array()) {
+        continue;
+      }
+      struct bpf_program* program = bpf_object__find_program_by_name(object_.get(), name.c_str());
+      for (std::size_t i = 0; i < targets->size(); ++i) {
+        const std::string path = "programs." + name + ".attach[" + std::to_string(i) + "]";
+        if (onlyCheck) {
+          if (auto checked = checkTarget(*object_, *program, (*targets)[i], path, descriptors_); !checked) {
+            return checked;
+          }
+          continue;
+        }
+        auto link = attachProgram(*object_, *program, (*targets)[i], path, descriptors_, log_);
+        if (!link) {
+          return std::unexpected(std::move(link.error()));
+        }
+        links_.emplace_back(name, std::move(*link));
+      }
+    }
+    return {};
+  }
+
+  void detachAll() {
+    for (auto& [program, link] : links_) {
+      detach(link);
+    }
+  }
+
+  Outcome<JobReply> answer() {
+    JobReply reply;
+    nlohmann::json object;
+    object["name"] = bpf_object__name(object_.get());
+    object["digest"] = digest_;
+    object["programs"] = nlohmann::json::array();
+    for (const struct bpf_program* program : autoloadedPrograms(*object_)) {
+      if (bpf_program__fd(program) >= 0) { // subprograms have none
+        object["programs"].push_back(describeProgram(*program, reply));
+      }
+    }
+    object["maps"] = nlohmann::json::array();
+    nlohmann::json pinned = nlohmann::json::array();
+    const struct bpf_map* map = nullptr;
+    bpf_object__for_each_map(map, object_.get()) {
+      if (bpf_map__fd(map) >= 0 && bpf_map__autocreate(map)) {
+        object["maps"].push_back(describeMap(*map, reply));
+      }
+      if (bpf_map__is_pinned(map)) {
+        pinned.push_back(bpf_map__pin_path(map));
+      }
+    }
+    object["links"] = nlohmann::json::array();
+    for (auto& [program, link] : links_) {
+      object["links"].push_back(describeLink(program, std::move(link), reply));
+    }
+    reply.body["object"] = std::move(object);
+    reply.body["pinned"] = std::move(pinned);
+    reply.body["image"] = reply.add(std::move(image_));
+    if (!seam_.report().verifierLogs.empty()) {
+      auto& logs = reply.body["verifierLogs"];
+      for (const auto& [program, log] : seam_.report().verifierLogs) {
+        logs[program] = logTail(log, limits_.verifierLogBytes);
+      }
+    }
+    reply.object = std::move(object_);
+    return reply;
+  }
+
+  /// The request's field `name`, an object; an empty one where it is absent.
+  const nlohmann::json& section(const char* name) const {
+    static const nlohmann::json kEmpty = nlohmann::json::object();
+    const auto found = parameters_.find(name);
+    return found == parameters_.end() || !found->is_object() ? kEmpty : *found;
+  }
+
+  const nlohmann::json& parameters_;
+  std::string pinDirectory_;
+  RequestDescriptors& descriptors_;
+  const JobLimits& limits_;
+  VerifierLogBuffer& verifierLog_;
+  LibbpfLog log_;
+  SeamScope seam_;
+  UniqueFd image_;
+  std::string digest_;
+  ObjectHandle object_;
+  std::vector<std::pair<std::string, AttachedLink>> links_;
+};
+
+} // namespace
+
+Outcome<JobReply> runLoadJob(const nlohmann::json& request, RequestDescriptors& descriptors, const JobLimits& limits,
+                             VerifierLogBuffer& verifierLog) {
+  return LoadJob(request, descriptors, limits, verifierLog).run();
+}
+
+} // namespace btfd::loader

@@ -1,0 +1,94 @@
+#include "open_object.h"
+
+#include "object/checked_image.h"
+
+#include <bpf/btf.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+namespace btfd::loader {
+
+namespace {
+
+/// libbpf's error of bpf_object__open in words: it has numbers of its own from __LIBBPF_ERRNO__START on.
+std::string openErrorText(int code) {
+  std::string text(256, '\0');
+  libbpf_strerror(code, text.data(), text.size());
+  text.resize(std::strlen(text.c_str()));
+  return text;
+}
+
+std::string because(const LibbpfLog& log, int code) {
+  return log.warnings().empty() ? openErrorText(code) : log.warnings().front() + " (" + openErrorText(code) + ")";
+}
+
+} // namespace
+
+Outcome<OpenedObject> openObject(BorrowedFd file, const std::string& name, const std::string& pinDirectory,
+                                 const JobLimits& limits, const LibbpfLog& log) {
+  auto bytes = object::ClientBytes::read(file, limits.objectBytes);
+  if (!bytes) {
+    return invalidObject(bytes.error().message);
+  }
+  const auto image = object::CheckedImage::check(*bytes);
+  if (!image) {
+    return invalidObject(image.error().message);
+  }
+  LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = name.empty() ? "object" : name.c_str(),
+              .pin_root_path = pinDirectory.empty() ? nullptr : pinDirectory.c_str());
+  ObjectHandle object(bpf_object__open_mem(image->bytes().data(), image->bytes().size(), &options));
+  if (!object) {
+    return invalidObject("libbpf cannot open the object: " + because(log, errno));
+  }
+  return OpenedObject{.bytes = std::move(*bytes), .object = std::move(object)};
+}
+
+Outcome<Variable> findVariable(struct bpf_object& object, const std::string& name) {
+  const struct btf* btf = bpf_object__btf(&object);
+  std::vector<std::string> known;
+  const std::uint32_t count = btf == nullptr ? 0 : btf__type_cnt(btf);
+  for (std::uint32_t id = 1; id < count; ++id) {
+    const struct btf_type* section = btf__type_by_id(btf, id);
+    if (!btf_is_datasec(section)) {
+      continue;
+    }
+    const char* sectionName = btf__name_by_offset(btf, section->name_off);
+    const auto map = findMap(object, sectionName);
+    std::size_t size = 0;
+    auto* memory = map ? static_cast<std::byte*>(bpf_map__initial_value(*map, &size)) : nullptr;
+    if (memory == nullptr) {
+      continue; // .maps, .kconfig, .ksyms and the like hold no variables of the object
+    }
+    for (std::uint16_t i = 0; i < btf_vlen(section); ++i) {
+      const struct btf_var_secinfo& place = btf_var_secinfos(section)[i];
+      const struct btf_type* variable = btf__type_by_id(btf, place.type);
+      const char* variableName = btf__name_by_offset(btf, variable->name_off);
+      if (name == variableName && place.offset <= size && place.size <= size - place.offset) {
+        return Variable{.typeId = variable->type, .memory = std::span(memory + place.offset, place.size)};
+      }
+      known.emplace_back(variableName);
+    }
+  }
+  return noSuchName("variable", name, known);
+}
+
+nlohmann::json describeLink(const std::string& program, AttachedLink link, JobReply& reply) {
+  nlohmann::json described;
+  described["program"] = program;
+  described["kind"] = std::move(link.kind);
+  described["target"] = std::move(link.target);
+  if (link.kernelId) {
+    described["kernelId"] = *link.kernelId;
+  }
+  described["detachBySocketOption"] = link.detachBy == DetachBy::socketOption;
+  described["descriptors"] = nlohmann::json::array();
+  for (UniqueFd& descriptor : link.descriptors) {
+    described["descriptors"].push_back(reply.add(std::move(descriptor)));
+  }
+  return described;
+}
+
+} // namespace btfd::loader

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "attach.h"
+#include "base/unique_fd.h"
+#include "failure.h"
+#include "job.h"
+#include "libbpf_log.h"
+#include "object/client_bytes.h"
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace btfd::loader {
+
+/// A client's object, read and opened by libbpf, nothing of it in the kernel yet.
+struct OpenedObject {
+  object::ClientBytes bytes;
+  ObjectHandle object;
+};
+
+/// Reads, checks and opens the object in `file`. `name` is what it is to be called, its own name if empty; maps that it
+/// wants pinned by name go below `pinDirectory`. What is wrong with it is io.btfd.InvalidObject.
+Outcome<OpenedObject> openObject(BorrowedFd file, const std::string& name, const std::string& pinDirectory,
+                                 const JobLimits& limits, const LibbpfLog& log);
+
+/// A global variable of an opened object: its BTF type, and the memory that its map will start with.
+struct Variable {
+  std::uint32_t typeId;
+  std::span<std::byte> memory;
+};
+
+/// The global variable called `name`, or io.btfd.NoSuchName.
+Outcome<Variable> findVariable(struct bpf_object& object, const std::string& name);
+
+/// A link for a job's answer; its descriptors become the answer's.
+nlohmann::json describeLink(const std::string& program, AttachedLink link, JobReply& reply);
+
+} // namespace btfd::loader

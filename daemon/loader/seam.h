@@ -1,0 +1,96 @@
+#pragma once
+
+#include "base/unique_fd.h"
+#include "btf/kernel_spec.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The one place that reaches into libbpf.
+///
+/// libbpf has no call that takes a parsed kernel BTF: each bpf_object parses its own. btfd links libbpf statically and
+/// has the linker send these of its internal calls here instead (ld's --wrap; the list is in this folder's
+/// CMakeLists.txt):
+///
+///   btf__load_vmlinux_btf      borrows the resident spec (or notes that it is missing)
+///   btf_get_from_fd            borrows the resident module BTF where libbpf would read it from the kernel
+///   btf__free                  lets what was borrowed be
+///   btf__find_by_name_kind     answers from the index instead of scanning
+///   btf__find_by_name_kind_own likewise
+///   bpf_prog_load              can answer with a program that is already loaded; keeps verifier logs
+///   bpf_map_create             notes which map the kernel refused
+///
+/// A process that never calls `lendKernelSpec` and makes no SeamScope gets libbpf as it is. libbpf's calls carry no
+/// context of ours, so what they borrow is state of the process: one thread only may use libbpf then, as a worker does.
+namespace btfd::loader {
+
+/// What libbpf finds when it asks for kernel BTF.
+enum class KernelSpecState : std::uint8_t {
+  /// It parses its own: this process is no worker.
+  libbpfsOwn,
+  /// The resident spec.
+  lent,
+  /// Nothing yet: the job has to be repeated once the spec is built.
+  notBuilt,
+  /// Nothing: the kernel has none.
+  unavailable,
+};
+
+/// Decides what libbpf finds from now on; `spec` is for `lent` only and must outlive all use of libbpf.
+void setKernelSpec(KernelSpecState state, const btf::KernelSpec* spec = nullptr);
+
+/// How often libbpf borrowed and gave back, and whether it asked in vain. Counted since the process started.
+struct SeamCounters {
+  std::uint64_t borrowed = 0;
+  std::uint64_t returned = 0;
+  /// Asked while nothing was there to lend.
+  std::uint64_t missed = 0;
+};
+
+SeamCounters seamCounters();
+
+/// A program that is loaded already, under its libbpf name.
+struct HeldProgram {
+  std::string name;
+  BorrowedFd descriptor;
+};
+
+/// What the kernel said of a program or map while a SeamScope was there.
+struct SeamReport {
+  /// The last program that bpf(2) refused.
+  std::optional<std::string> failedProgram;
+  /// The last map that bpf(2) refused.
+  std::optional<std::string> failedMap;
+  /// Verifier logs of the programs that were loaded with a log level, by name.
+  std::vector<std::pair<std::string, std::string>> verifierLogs;
+};
+
+/// Watches libbpf's calls of bpf(2) for one job, and answers some of them. At most one at a time.
+class SeamScope {
+ public:
+  /// `held`: programs for which bpf_prog_load answers with a duplicate of the descriptor instead of loading.
+  explicit SeamScope(std::span<const HeldProgram> held = {});
+  ~SeamScope();
+  SeamScope(const SeamScope&) = delete;
+  SeamScope& operator=(const SeamScope&) = delete;
+  SeamScope(SeamScope&&) = delete;
+  SeamScope& operator=(SeamScope&&) = delete;
+
+  [[nodiscard]] const SeamReport& report() const { return report_; }
+
+  /// For the wrappers: the descriptor held for `name`, if any.
+  [[nodiscard]] std::optional<BorrowedFd> heldProgram(std::string_view name) const;
+
+  /// For the wrappers.
+  SeamReport& mutableReport() { return report_; }
+
+ private:
+  std::span<const HeldProgram> held_;
+  SeamReport report_;
+};
+
+} // namespace btfd::loader

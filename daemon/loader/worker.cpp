@@ -1,0 +1,132 @@
+#include "worker.h"
+
+#include "attach_job.h"
+#include "channel.h"
+#include "descriptors.h"
+#include "load_job.h"
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace btfd::loader {
+
+namespace {
+
+/// Where the channel is moved to, so that everything above it can be closed.
+constexpr int kChannelDescriptor = 3;
+
+/// The front's handlers write to a pipe of the front's: they must be gone before its descriptor's number is reused.
+void forgetSignalHandlers() {
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction action{};
+    action.sa_handler = SIG_DFL; // NOLINT(cppcoreguidelines-pro-type-union-access)
+    ::sigaction(number, &action, nullptr);
+  }
+  struct sigaction ignore{};
+  ignore.sa_handler = SIG_IGN; // NOLINT(cppcoreguidelines-pro-type-union-access)
+  // A terminal's ^C reaches the whole process group; workers end when the front closes their channel.
+  ::sigaction(SIGINT, &ignore, nullptr);
+  ::sigaction(SIGTERM, &ignore, nullptr);
+  ::sigaction(SIGHUP, &ignore, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+void closeAbove(int descriptor) {
+  // Linux 5.9; the oldest kernel that btfd is for is 5.10.
+  ::close_range(static_cast<unsigned>(descriptor) + 1, ~0U, 0);
+}
+
+/// Leaves the worker standard error and its channel.
+UniqueFd keepOnly(UniqueFd channel) {
+  if (channel.get() != kChannelDescriptor) {
+    ::dup3(channel.get(), kChannelDescriptor, O_CLOEXEC);
+  } else {
+    static_cast<void>(channel.release());
+  }
+  closeAbove(kChannelDescriptor);
+  if (channel) {
+    static_cast<void>(channel.release()); // closed with the others, or about to be standard input
+  }
+  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  ::dup2(null.get(), STDIN_FILENO);
+  ::dup2(null.get(), STDOUT_FILENO);
+  return UniqueFd(kChannelDescriptor);
+}
+
+nlohmann::json failureBody(Failure failure) {
+  nlohmann::json body;
+  body["error"] = std::move(failure.error);
+  body["parameters"] = std::move(failure.parameters);
+  return body;
+}
+
+class Worker {
+ public:
+  Worker(UniqueFd channel, const WorkerSetup& setup) : channel_(std::move(channel)), limits_(setup.limits) {}
+
+  void run() {
+    ChannelReader reader;
+    while (true) {
+      auto message = reader.receive(channel_);
+      if (!message) {
+        return; // the front is gone or does not want this worker any more
+      }
+      if (*message) {
+        if (!answer(**message)) {
+          return;
+        }
+        message->reset();
+        // libbpf keeps the perf event's descriptor of an attachment, and may have others left after an error.
+        closeAbove(kChannelDescriptor);
+      }
+    }
+  }
+
+ private:
+  bool answer(ChannelMessage& message) {
+    RequestDescriptors descriptors(message.descriptors);
+    const auto kind = message.body.value("job", "");
+    if (kind == "release") {
+      runReleaseJob(message.body, descriptors);
+      message.descriptors.clear(); // what this job is for: the answer says that it has happened
+      return sendMessage(channel_, nlohmann::json::object(), {}).has_value();
+    }
+    auto reply = kind == "load" ? runLoadJob(message.body, descriptors, limits_, verifierLog_)
+                                : runAttachJob(message.body, descriptors, limits_);
+    const auto sent = reply ? sendMessage(channel_, reply->body, reply->descriptors)
+                            : sendMessage(channel_, failureBody(std::move(reply.error())), {});
+    return sent.has_value();
+  }
+
+  UniqueFd channel_;
+  JobLimits limits_;
+  VerifierLogBuffer verifierLog_;
+};
+
+} // namespace
+
+void runWorker(UniqueFd channel, const WorkerSetup& setup) {
+  forgetSignalHandlers();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::prctl(PR_SET_NAME, "btfd-worker");
+  setKernelSpec(setup.kernelSpecState, setup.kernelSpec.get());
+  try {
+    Worker(keepOnly(std::move(channel)), setup).run();
+  } catch (const std::exception& exception) {
+    // Out of memory, or a bug: the front reports the worker as lost, and this is the trace that is left of why.
+    std::fprintf(stderr, "btfd-worker: %s\n", exception.what()); // NOLINT(cppcoreguidelines-pro-type-vararg)
+    ::_exit(EXIT_FAILURE);
+  }
+  ::_exit(EXIT_SUCCESS);
+}
+
+} // namespace btfd::loader

@@ -1,0 +1,42 @@
+# Completion of btfctl for bash.
+
+_btfctl_objects() {
+  btfctl list 2>/dev/null | awk 'NR > 1 { print $1; print $2 }'
+}
+
+_btfctl_links() {
+  btfctl list --json 2>/dev/null | grep -o '"links":\[[^]]*\]' | grep -o '"id":[0-9]*' | cut -d: -f2
+}
+
+_btfctl() {
+  local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command= i
+  local globals="--socket --json --verbose --help"
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case ${COMP_WORDS[i]} in
+      --socket) ((i++)) ;;
+      -*) ;;
+      *) command=${COMP_WORDS[i]}; break ;;
+    esac
+  done
+  if [[ $previous == --socket ]]; then
+    mapfile -t COMPREPLY < <(compgen -f -- "$word")
+    return
+  fi
+  local words
+  case $command in
+    "") words="load unload attach detach list show kernel monitor --version $globals" ;;
+    load)
+      words="--name --label --attach --attach-all --enable --disable --set --max-entries --reuse --log-level --deadline
+        --dry-run --stay --exec $globals"
+      [[ $word == -* ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$word"); return; }
+      ;;
+    unload | show) words="$(_btfctl_objects) $globals" ;;
+    attach) words="$(_btfctl_objects) --deadline $globals" ;;
+    detach) words="$(_btfctl_links) $globals" ;;
+    list) words="--label --name $globals" ;;
+    *) words=$globals ;;
+  esac
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+}
+
+complete -o filenames -F _btfctl btfctl

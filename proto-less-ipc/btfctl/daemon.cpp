@@ -1,0 +1,118 @@
+#include "btfctl/daemon.h"
+
+#include "btfctl/fields.h"
+#include "btfctl/text.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <vector>
+
+namespace btfd::btfctl {
+namespace {
+
+using nlohmann::json;
+
+std::string qualified(std::string_view method) {
+  return "io.btfd." + std::string(method);
+}
+
+std::unexpected<Failure> cannotConnect(const std::string& socket, const Error& error) {
+  const std::string message = "the daemon cannot be reached: " + error.message;
+  if (error.code == EACCES || error.code == EPERM) {
+    return failed(ExitStatus::Denied, message + "; the socket's owner, group and mode say who may use it");
+  }
+  if (error.code == ENOENT || error.code == ECONNREFUSED) {
+    return failed(ExitStatus::Unreachable,
+                  message + "; is btfd running, and is " + socket + " its socket (--socket, $BTFD_SOCKET)?");
+  }
+  return failed(ExitStatus::Unreachable, message);
+}
+
+std::unexpected<Failure> lost(const Error& error) {
+  return failed(ExitStatus::Unreachable, error.message);
+}
+
+bool isNumber(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+/// There is no object of that name; says which there are of similar names.
+Outcome<std::int64_t> noSuchName(Daemon& daemon, const std::string& name) {
+  std::vector<std::string> names;
+  if (auto all = daemon.call("List", json::object())) {
+    std::ranges::transform(field(*all, "objects"), std::back_inserter(names),
+                           [](const json& object) { return textField(object, "name"); });
+  }
+  return failed(ExitStatus::NotFound, "there is no object named '" + name + "'" + didYouMean(name, names));
+}
+
+Outcome<std::int64_t> ambiguous(const std::string& name, const json& objects) {
+  std::vector<std::string> ids;
+  std::ranges::transform(objects, std::back_inserter(ids), [](const json& object) { return textField(object, "id"); });
+  return failed(ExitStatus::Failed, std::to_string(ids.size()) + " objects are named '" + name +
+                                        "': say which by its id, " + joinedWithOr(ids));
+}
+
+} // namespace
+
+Outcome<Daemon> Daemon::connect(const std::string& socket) {
+  auto client = varlink::Client::connect(socket);
+  return client ? Outcome<Daemon>(Daemon(std::move(*client))) : cannotConnect(socket, client.error());
+}
+
+Outcome<json> Daemon::call(std::string_view method, const json& parameters, std::span<const UniqueFd> descriptors) {
+  const std::vector<BorrowedFd> borrowed(descriptors.begin(), descriptors.end());
+  auto reply = client_.call(qualified(method), parameters, borrowed);
+  if (!reply) {
+    return lost(reply.error());
+  }
+  if (!reply->error.empty()) {
+    return refused(std::move(reply->error), std::move(reply->parameters));
+  }
+  return std::move(reply->parameters);
+}
+
+Outcome<void> Daemon::stream(std::string_view method, const std::function<void(const json&)>& onReply) {
+  Outcome<void> outcome;
+  auto ended = client_.callMore(qualified(method), json::object(), [&](varlink::Reply& reply) {
+    if (reply.error.empty()) {
+      onReply(reply.parameters);
+    } else {
+      outcome = refused(std::move(reply.error), std::move(reply.parameters));
+    }
+    return true;
+  });
+  return ended ? outcome : lost(ended.error());
+}
+
+BorrowedFd Daemon::socket() const {
+  return client_.socket();
+}
+
+Outcome<std::int64_t> parseId(std::string_view what, std::string_view text) {
+  std::int64_t id = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (error != std::errc{} || end != text.data() + text.size() || id <= 0) {
+    return failed(ExitStatus::Usage,
+                  "'" + std::string(text) + "' is no " + std::string(what) + ": it must be a number");
+  }
+  return id;
+}
+
+Outcome<std::int64_t> findObject(Daemon& daemon, const std::string& idOrName) {
+  if (isNumber(idOrName)) {
+    return parseId("object id", idOrName);
+  }
+  auto reply = daemon.call("List", {{"name", idOrName}});
+  if (!reply) {
+    return std::unexpected(std::move(reply).error());
+  }
+  const json& objects = field(*reply, "objects");
+  if (objects.empty()) {
+    return noSuchName(daemon, idOrName);
+  }
+  return objects.size() == 1 ? Outcome<std::int64_t>(numberField(objects.front(), "id")) : ambiguous(idOrName, objects);
+}
+
+} // namespace btfd::btfctl

@@ -1,0 +1,223 @@
+#include "btfctl/load_request.h"
+
+#include "btfctl/duration.h"
+#include "btfctl/object_file.h"
+#include "btfctl/reused_map.h"
+#include "btfctl/target.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+namespace btfd::btfctl {
+namespace {
+
+using nlohmann::json;
+
+struct Assignment {
+  std::string name;
+  std::string value;
+};
+
+/// Splits NAME=VALUE. `option` and `form` are for the error.
+Result<Assignment> splitAssignment(std::string_view option, std::string_view form, std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    return fail(std::string(option) + " " + std::string(text) + ": must be written as " + std::string(form));
+  }
+  return Assignment{std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
+}
+
+std::unexpected<Error> givenTwice(std::string_view option, const std::string& name) {
+  return fail(std::string(option) + " " + name + ": given twice");
+}
+
+void setUnlessEmpty(json& parameters, const char* key, json value) {
+  if (!value.empty()) {
+    parameters[key] = std::move(value);
+  }
+}
+
+Result<void> addEnabled(const LoadOptions& options, json& programs) {
+  for (const std::string& program : options.enable) {
+    programs[program]["enabled"] = true;
+  }
+  for (const std::string& program : options.disable) {
+    if (std::ranges::find(options.enable, program) != options.enable.end()) {
+      return fail("--disable " + program + ": it is enabled by --enable");
+    }
+    programs[program]["enabled"] = false;
+  }
+  return {};
+}
+
+Result<void> addAttachments(const LoadOptions& options, json& programs) {
+  for (const std::string& attach : options.attach) {
+    const std::size_t equals = attach.find('=');
+    const std::string program = attach.substr(0, equals);
+    if (program.empty()) {
+      return fail("--attach " + attach + ": must be written as PROGRAM or PROGRAM=TARGET");
+    }
+    auto target =
+        parseTarget(equals == std::string::npos ? std::string_view{} : std::string_view(attach).substr(equals + 1));
+    if (!target) {
+      return std::unexpected(std::move(target).error().within("--attach " + program));
+    }
+    programs[program]["attach"].push_back(std::move(*target));
+  }
+  return {};
+}
+
+Result<void> addVariables(const LoadOptions& options, json& parameters) {
+  json variables = json::object();
+  for (const std::string& text : options.variables) {
+    auto assignment = splitAssignment("--set", "VARIABLE=JSON", text);
+    if (!assignment) {
+      return std::unexpected(std::move(assignment).error());
+    }
+    json value = json::parse(assignment->value, nullptr, false);
+    if (value.is_discarded()) {
+      return fail("--set " + assignment->name + ": '" + assignment->value +
+                  "' is not JSON; a text stands in double quotes, as in --set '" + assignment->name + "=\"text\"'");
+    }
+    if (!variables.emplace(assignment->name, std::move(value)).second) {
+      return givenTwice("--set", assignment->name);
+    }
+  }
+  setUnlessEmpty(parameters, "variables", std::move(variables));
+  return {};
+}
+
+Result<void> addMaxEntries(const LoadOptions& options, json& parameters) {
+  json maps = json::object();
+  for (const std::string& text : options.maxEntries) {
+    auto assignment = splitAssignment("--max-entries", "MAP=NUMBER", text);
+    if (!assignment) {
+      return std::unexpected(std::move(assignment).error());
+    }
+    const std::string& value = assignment->value;
+    std::uint32_t number = 0; // the width of max_entries in union bpf_attr
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc{} || end != value.data() + value.size() || number == 0) {
+      return fail("--max-entries " + text + ": the number must be between 1 and 4294967295");
+    }
+    if (!maps.emplace(assignment->name, json{{"maxEntries", number}}).second) {
+      return givenTwice("--max-entries", assignment->name);
+    }
+  }
+  setUnlessEmpty(parameters, "maps", std::move(maps));
+  return {};
+}
+
+Result<void> addPrograms(const LoadOptions& options, json& parameters) {
+  json programs = json::object();
+  for (const auto add : {addEnabled, addAttachments}) {
+    if (auto added = add(options, programs); !added) {
+      return added;
+    }
+  }
+  setUnlessEmpty(parameters, "programs", std::move(programs));
+  return {};
+}
+
+Result<void> addLabels(const LoadOptions& options, json& parameters) {
+  auto labels = parseLabels(options.labels);
+  if (!labels) {
+    return std::unexpected(std::move(labels).error());
+  }
+  setUnlessEmpty(parameters, "labels", std::move(*labels));
+  return {};
+}
+
+Result<void> addDeadline(const LoadOptions& options, json& parameters) {
+  if (options.deadline.empty()) {
+    return {};
+  }
+  auto deadline = parseDeadline(options.deadline);
+  if (!deadline) {
+    return std::unexpected(std::move(deadline).error());
+  }
+  parameters["deadlineMs"] = *deadline;
+  return {};
+}
+
+} // namespace
+
+Result<json> parseLabels(const std::vector<std::string>& labels) {
+  json parsed = json::object();
+  for (const std::string& text : labels) {
+    auto assignment = splitAssignment("--label", "KEY=VALUE", text);
+    if (!assignment) {
+      return std::unexpected(std::move(assignment).error());
+    }
+    if (!parsed.emplace(assignment->name, assignment->value).second) {
+      return givenTwice("--label", assignment->name);
+    }
+  }
+  return parsed;
+}
+
+Result<std::int64_t> parseDeadline(const std::string& text) {
+  auto duration = parseDuration(text);
+  if (!duration) {
+    return std::unexpected(std::move(duration).error().within("--deadline"));
+  }
+  return duration->count();
+}
+
+Result<json> loadParameters(const LoadOptions& options) {
+  json parameters = json::object();
+  if (!options.name.empty()) {
+    parameters["name"] = options.name;
+  }
+  if (options.logLevel != 0) {
+    parameters["verifierLogLevel"] = options.logLevel;
+  }
+  if (options.dryRun) {
+    parameters["dryRun"] = true;
+  }
+  for (const auto add : {addLabels, addPrograms, addVariables, addMaxEntries, addDeadline}) {
+    if (auto added = add(options, parameters); !added) {
+      return std::unexpected(std::move(added).error());
+    }
+  }
+  return parameters;
+}
+
+Result<std::vector<ReusedMap>> reusedMaps(const LoadOptions& options) {
+  std::vector<ReusedMap> maps;
+  for (const std::string& text : options.reuse) {
+    auto assignment = splitAssignment("--reuse", "MAP=PATH or MAP=ID", text);
+    if (!assignment) {
+      return std::unexpected(std::move(assignment).error());
+    }
+    if (std::ranges::find(maps, assignment->name, &ReusedMap::name) != maps.end()) {
+      return givenTwice("--reuse", assignment->name);
+    }
+    maps.push_back({std::move(assignment->name), std::move(assignment->value)});
+  }
+  return maps;
+}
+
+Result<LoadRequest> withDescriptors(json parameters, const std::string& object, const std::vector<ReusedMap>& maps) {
+  LoadRequest request{std::move(parameters), {}};
+  auto file = openObject(object);
+  if (!file) {
+    return std::unexpected(std::move(file).error());
+  }
+  request.parameters["objectFileDescriptor"] = request.descriptors.size();
+  request.descriptors.push_back(std::move(*file));
+  for (const ReusedMap& map : maps) {
+    auto opened = openMap(map.source);
+    if (!opened) {
+      return std::unexpected(std::move(opened).error().within("--reuse " + map.name));
+    }
+    request.parameters["maps"][map.name]["reuseFileDescriptor"] = request.descriptors.size();
+    request.descriptors.push_back(std::move(*opened));
+  }
+  return request;
+}
+
+} // namespace btfd::btfctl

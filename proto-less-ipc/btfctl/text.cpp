@@ -1,0 +1,187 @@
+#include "btfctl/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <ctime>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+#include <pwd.h>
+
+namespace btfd::btfctl {
+namespace {
+
+bool isControl(unsigned char c) {
+  return c < 0x20 || c == 0x7f;
+}
+
+/// U+0080 to U+009F, the C1 control characters (ECMA-48), are 0xC2 0x80..0x9F in UTF-8; some terminals obey them.
+bool isC1Control(std::string_view text, std::size_t at) {
+  return static_cast<unsigned char>(text[at]) == 0xc2 && at + 1 < text.size() &&
+         static_cast<unsigned char>(text[at + 1]) >= 0x80 && static_cast<unsigned char>(text[at + 1]) <= 0x9f;
+}
+
+void appendEscaped(std::string& out, unsigned char c) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  out += "\\x";
+  out += kDigits[c >> 4U];
+  out += kDigits[c & 0xfU];
+}
+
+bool continuesCodePoint(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0U) == 0x80;
+}
+
+std::string lowered(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+/// Levenshtein distance, by rows.
+std::size_t editDistance(std::string_view from, std::string_view to) {
+  std::vector<std::size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < to.size(); ++j) {
+      const std::size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+/// `value` / `unit` with one decimal.
+std::string scaled(std::int64_t value, std::int64_t unit) {
+  const std::int64_t tenths = (value * 10 + unit / 2) / unit;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10);
+}
+
+} // namespace
+
+std::string printable(std::string_view text, Lines lines) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const bool kept = lines == Lines::Keep && (c == '\n' || c == '\t');
+    if (isC1Control(text, i)) {
+      appendEscaped(out, c);
+      appendEscaped(out, static_cast<unsigned char>(text[++i]));
+    } else if (isControl(c) && !kept) {
+      appendEscaped(out, c);
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+std::size_t displayWidth(std::string_view text) {
+  return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, continuesCodePoint));
+}
+
+std::string shortened(std::string_view text, std::size_t width) {
+  constexpr std::string_view kEllipsis = "...";
+  if (displayWidth(text) <= width) {
+    return std::string(text);
+  }
+  const std::size_t kept = width - std::min(width, kEllipsis.size());
+  std::size_t end = 0;
+  for (std::size_t columns = 0; end < text.size(); ++end) {
+    if (!continuesCodePoint(text[end]) && columns++ == kept) {
+      break;
+    }
+  }
+  return std::string(text.substr(0, end)) + std::string(kEllipsis.substr(0, width));
+}
+
+std::string indented(std::string_view text, std::size_t indent) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    out.append(indent, ' ').append(text.substr(0, end)) += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+std::string joinedWithOr(std::span<const std::string> words) {
+  std::string out;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) {
+      out += i + 1 == words.size() ? " or " : ", ";
+    }
+    out += words[i];
+  }
+  return out;
+}
+
+std::vector<std::string> nearMisses(std::string_view word, std::span<const std::string> candidates) {
+  constexpr std::size_t kMost = 3;
+  // One wrong letter in three still reads as the same word; more is noise.
+  const std::size_t farthest = std::max<std::size_t>(1, word.size() / 3);
+  std::vector<std::pair<std::size_t, std::string>> near;
+  for (const std::string& candidate : candidates) {
+    if (const std::size_t distance = editDistance(lowered(word), lowered(candidate)); distance <= farthest) {
+      near.emplace_back(distance, candidate);
+    }
+  }
+  std::ranges::sort(near);
+  const auto repeated = std::ranges::unique(near);
+  near.erase(repeated.begin(), repeated.end());
+  near.resize(std::min(near.size(), kMost));
+  std::vector<std::string> words;
+  std::ranges::transform(near, std::back_inserter(words), [](auto& entry) { return std::move(entry.second); });
+  return words;
+}
+
+std::string didYouMean(std::string_view word, std::span<const std::string> candidates) {
+  const std::vector<std::string> near = nearMisses(word, candidates);
+  return near.empty() ? "" : "; did you mean " + joinedWithOr(near) + "?";
+}
+
+std::string localTime(std::int64_t usec, bool microseconds) {
+  constexpr std::int64_t kUSecPerSecond = 1'000'000;
+  const auto seconds = static_cast<std::time_t>(usec / kUSecPerSecond);
+  std::tm parts{};
+  if (usec < 0 || ::localtime_r(&seconds, &parts) == nullptr) {
+    return std::to_string(usec) + " us";
+  }
+  std::array<char, 64> buffer{};
+  std::string text(buffer.data(), std::strftime(buffer.data(), buffer.size(), "%Y-%m-%d %H:%M:%S", &parts));
+  if (microseconds) {
+    const std::string fraction = std::to_string(usec % kUSecPerSecond);
+    text += "." + std::string(6 - fraction.size(), '0') + fraction;
+  }
+  return text;
+}
+
+std::string humanDuration(std::int64_t usec) {
+  if (usec < 1000) {
+    return std::to_string(usec) + " us";
+  }
+  return usec < 1'000'000 ? scaled(usec, 1000) + " ms" : scaled(usec, 1'000'000) + " s";
+}
+
+std::string humanBytes(std::int64_t bytes) {
+  constexpr std::int64_t kKiB = 1024;
+  if (bytes < kKiB) {
+    return std::to_string(bytes) + " B";
+  }
+  return bytes < kKiB * kKiB ? scaled(bytes, kKiB) + " KiB" : scaled(bytes, kKiB * kKiB) + " MiB";
+}
+
+std::string userName(std::int64_t uid) {
+  std::array<char, 4096> buffer{};
+  passwd entry{};
+  passwd* found = nullptr;
+  ::getpwuid_r(static_cast<uid_t>(uid), &entry, buffer.data(), buffer.size(), &found);
+  return found == nullptr ? std::to_string(uid) : std::string(entry.pw_name) + " (" + std::to_string(uid) + ")";
+}
+
+} // namespace btfd::btfctl

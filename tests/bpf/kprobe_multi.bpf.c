@@ -1,0 +1,8 @@
+#include "counter.h"
+
+SEC("kprobe.multi/do_nanosleep*")
+
+int on_sleep(void* context) {
+  countRun();
+  return 0;
+}

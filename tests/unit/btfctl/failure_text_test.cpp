@@ -1,0 +1,66 @@
+#include "btfctl/failure_text.h"
+
+#include <gmock/gmock.h>
+
+namespace btfd::btfctl {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string textOf(std::string name, json parameters, bool verbose = false) {
+  return failureText(refused(std::move(name), std::move(parameters)).error(), "load x.o", verbose);
+}
+
+TEST(FailureText, BeginsWithWhatWasTriedAndSaysWhatHappened) {
+  EXPECT_EQ(textOf("io.btfd.InvalidObject", {{"message", "it has no ELF header"}}),
+            "btfctl: load x.o: it has no ELF header\n");
+}
+
+TEST(FailureText, ShowsTheVerifierLogIndented) {
+  const std::string text =
+      textOf("io.btfd.LoadFailed", {{"message", "refused"}, {"program", "p"}, {"verifierLog", "a\n\tb\n"}});
+  EXPECT_EQ(text, "btfctl: load x.o: refused\n  verifier log of program p:\n    a\n    \tb\n");
+}
+
+TEST(FailureText, ShowsLibbpfLogOnlyOnDemand) {
+  const json parameters{{"message", "refused"}, {"libbpfLog", {"libbpf: one", "libbpf: two"}}};
+  EXPECT_THAT(textOf("io.btfd.LoadFailed", parameters), Not(HasSubstr("libbpf: one")));
+  EXPECT_THAT(textOf("io.btfd.LoadFailed", parameters), HasSubstr("--verbose"));
+  EXPECT_THAT(textOf("io.btfd.LoadFailed", parameters, true), HasSubstr("    libbpf: one\n    libbpf: two\n"));
+}
+
+TEST(FailureText, ShowsNearMissesUnlessTheMessageDoes) {
+  const json near{"on_exec", "on_exit"};
+  EXPECT_THAT(textOf("io.btfd.NoSuchName", {{"message", "no program x"}, {"nearMisses", near}}),
+              HasSubstr("no program x; did you mean on_exec or on_exit?\n"));
+  EXPECT_EQ(textOf("io.btfd.NoSuchName", {{"message", "no program x; there is on_exec"}, {"nearMisses", near}}),
+            "btfctl: load x.o: no program x; there is on_exec\n");
+}
+
+TEST(FailureText, VarlinkErrorsGetWords) {
+  EXPECT_THAT(textOf("org.varlink.service.InvalidParameter", {{"parameter", "maps"}}), HasSubstr("value of 'maps'"));
+  EXPECT_THAT(textOf("org.varlink.service.MethodNotFound", {{"method", "io.btfd.Load"}}),
+              HasSubstr("no method io.btfd.Load"));
+  EXPECT_THAT(textOf("org.varlink.service.PermissionDenied", json::object()), HasSubstr("policy"));
+  EXPECT_THAT(textOf("org.varlink.service.InterfaceNotFound", {{"interface", "io.btfd"}}),
+              HasSubstr("does not speak io.btfd"));
+}
+
+TEST(FailureText, UnknownErrorsAreShownAsTheyCame) {
+  EXPECT_EQ(textOf("io.btfd.New", {{"x", 1}}), "btfctl: load x.o: error io.btfd.New {\"x\":1}\n");
+}
+
+TEST(FailureText, FieldsOfUnexpectedTypesAreNoReasonToFail) {
+  EXPECT_EQ(textOf("io.btfd.LoadFailed", {{"message", 5}, {"verifierLog", {1}}, {"libbpfLog", "x"}, {"nearMisses", 3}}),
+            "btfctl: load x.o: 5\n");
+}
+
+TEST(FailureDocument, HasTheErrorAsVarlinkHasIt) {
+  EXPECT_EQ(failureDocument(refused("io.btfd.Busy", {{"waiting", 3}}).error()),
+            "{\"error\":\"io.btfd.Busy\",\"parameters\":{\"waiting\":3}}\n");
+}
+
+} // namespace
+} // namespace btfd::btfctl

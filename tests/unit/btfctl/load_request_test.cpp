@@ -1,0 +1,54 @@
+#include "btfctl/load_request.h"
+
+#include <gmock/gmock.h>
+
+namespace btfd::btfctl {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+TEST(LoadParameters, WithoutOptionsThereAreNone) {
+  EXPECT_EQ(loadParameters({.object = "x.o"}).value(), json::object());
+}
+
+TEST(LoadParameters, AProgramMayBeAttachedSeveralTimes) {
+  const LoadOptions options{.attach = {"p=interface:a", "p=interface:b", "q"}, .enable = {"p"}};
+  EXPECT_EQ(loadParameters(options).value()["programs"],
+            (json{{"p", {{"enabled", true}, {"attach", {{{"interface", "a"}}, {{"interface", "b"}}}}}},
+                  {"q", {{"attach", {json::object()}}}}}));
+}
+
+TEST(LoadParameters, VariablesKeepTheirJsonType) {
+  const LoadOptions options{.variables = {"n=1", "f=true", "s=\"a=b\"", "o={\"x\":[1,2]}"}};
+  EXPECT_EQ(loadParameters(options).value()["variables"],
+            (json{{"n", 1}, {"f", true}, {"s", "a=b"}, {"o", {{"x", {1, 2}}}}}));
+}
+
+TEST(LoadParameters, ErrorsNameTheOption) {
+  const auto whyNot = [](const LoadOptions& options) { return loadParameters(options).error().message; };
+  EXPECT_THAT(whyNot({.attach = {"=interface:a"}}), HasSubstr("--attach =interface:a: must be written as PROGRAM"));
+  EXPECT_THAT(whyNot({.attach = {"p=x:y"}}), HasSubstr("--attach p: target 'x:y'"));
+  EXPECT_THAT(whyNot({.variables = {"comm=bash"}}), HasSubstr("--set 'comm=\"text\"'"));
+  EXPECT_THAT(whyNot({.variables = {"comm"}}), HasSubstr("--set comm: must be written as VARIABLE=JSON"));
+  EXPECT_THAT(whyNot({.maxEntries = {"m=4294967296"}}), HasSubstr("between 1 and 4294967295"));
+  EXPECT_THAT(whyNot({.maxEntries = {"m=1k"}}), HasSubstr("between 1 and 4294967295"));
+  EXPECT_THAT(whyNot({.deadline = "x"}), HasSubstr("--deadline: 'x' is not a duration"));
+}
+
+TEST(ReusedMaps, AreNamedOnceEach) {
+  const auto maps = reusedMaps({.reuse = {"a=/sys/fs/bpf/a", "b=17"}}).value();
+  ASSERT_EQ(maps.size(), 2U);
+  EXPECT_EQ(maps[1].name, "b");
+  EXPECT_EQ(maps[1].source, "17");
+  EXPECT_THAT(reusedMaps({.reuse = {"a=1", "a=2"}}).error().message, HasSubstr("--reuse a: given twice"));
+}
+
+TEST(WithDescriptors, TheObjectIsTheFirst) {
+  const auto request = withDescriptors({{"name", "n"}}, "/proc/self/exe", {}).value();
+  EXPECT_EQ(request.parameters, (json{{"name", "n"}, {"objectFileDescriptor", 0}}));
+  EXPECT_EQ(request.descriptors.size(), 1U);
+}
+
+} // namespace
+} // namespace btfd::btfctl
