@@ -4,6 +4,7 @@ import base64
 import os
 import platform
 import sys
+import typing
 
 import bpf
 import foreign
@@ -59,37 +60,38 @@ class Asyncvarlink(DaemonTest):
         self.assertEqual(bpf.map_info(descriptors[found["fileDescriptor"]])["id"], found["kernelId"])
 
     def test_with_a_declared_interface(self):
-        """Types and descriptors converted by the library."""
-        import typing
-
+        """Types and descriptors converted by the library, which refuses what does not fit the declaration."""
         import asyncvarlink
 
+        class Descriptor(typing.TypedDict):
+            kind: typing.Literal["program", "map", "link"]
+            name: str
+            fileDescriptor: asyncvarlink.FileDescriptor
+
         class Interface(asyncvarlink.VarlinkInterface, name="io.btfd"):
-            # What the tests use of it. Functions without body: only their types matter to a client.
-            @asyncvarlink.varlinkmethod(return_parameter="object")
-            def Load(self, *, objectFileDescriptor: asyncvarlink.FileDescriptor, name: str | None = None
-                     ) -> dict[str, typing.Any]:
-                ...
+            # What the test uses of it. Only the types matter to a client.
+            @asyncvarlink.varlinkmethod(return_parameter="descriptors")
+            def GetDescriptors(self, *, objectId: int, maps: list[str] | None = None) -> list[Descriptor]:
+                raise NotImplementedError
 
             @asyncvarlink.varlinkmethod
             def Unload(self, *, objectId: int) -> None:
-                ...
+                raise NotImplementedError
+
+        loaded = self.load("tp_btf")["object"]
 
         async def work(library, protocol):
             proxy = protocol.make_proxy(Interface)
-            with open(object_path("tp_btf"), "rb") as f:
-                loaded = await proxy.Load(objectFileDescriptor=library.FileDescriptor(f), name="declared")
-            await proxy.Unload(objectId=loaded["object"]["id"] if "object" in loaded else loaded["id"])
-            try:
-                await proxy.Unload(objectId=4711)
-            except library.VarlinkErrorReply as e:
-                return loaded, e.name, e.parameters["objectId"]
-            return loaded, None, None
-        try:
-            loaded, error, number = self.run_with_client(work)
-        except TypeError as e:
-            self.skipTest("this version of the library has no free-form objects: %s" % e)
-        self.assertEqual((loaded.get("object", loaded)["name"], error, number), ("declared", "io.btfd.NoSuchObject", 4711))
+            with await proxy.GetDescriptors(objectId=loaded["id"], maps=["counter"]) as reply:
+                entry, = reply["descriptors"]
+                number = bpf.map_info(entry["fileDescriptor"].fileno())["id"]
+            await proxy.Unload(objectId=loaded["id"])
+            with self.assertRaises(library.VarlinkErrorReply) as raised:
+                await proxy.Unload(objectId=loaded["id"])
+            return number, raised.exception
+        number, error = self.run_with_client(work)
+        self.assertEqual(number, loaded["maps"][0]["kernelId"])
+        self.assertEqual((error.name, error.parameters["objectId"]), ("io.btfd.NoSuchObject", loaded["id"]))
 
     def test_monitors(self):
         async def work(library, protocol):
@@ -97,6 +99,7 @@ class Asyncvarlink(DaemonTest):
             first, _ = await anext(events)
             loaded = self.load("tp_btf")["object"]
             second, _ = await anext(events)
+            await events.aclose()
             return first.parameters["event"], second.parameters["event"], loaded
         first, second, loaded = self.run_with_client(work)
         self.assertEqual(first["kind"], "subscribed")

@@ -52,9 +52,17 @@ def eventually(condition, what, timeout=10):
 
 def object_path(name):
     """The path of a test object."""
-    path = os.path.join(BPF_DIR, name + ".o")
+    return built(BPF_DIR, "BTFD_BPF_DIR", name + ".o", "bpf_objects")
+
+
+def built(directory, variable, name, target):
+    """The path of what the build has made. Where it was not told where that is, tests are skipped; but what should be
+    there and is not makes them fail."""
+    if not directory:
+        raise unittest.SkipTest("%s is not set: it names the build's directory that has %s" % (variable, name))
+    path = os.path.join(directory, name)
     if not os.path.exists(path):
-        raise unittest.SkipTest("no %s: build target bpf_objects, and set BTFD_BPF_DIR" % path)
+        raise AssertionError("no %s: build target %s" % (path, target))
     return path
 
 
@@ -145,9 +153,7 @@ class Daemon:
     """
 
     def __init__(self, config=None, wrapper=(), environment=None, binary=None):
-        self.binary = binary or os.path.join(BIN_DIR, "btfd")
-        if not os.access(self.binary, os.X_OK):
-            raise unittest.SkipTest("no daemon at %s: set BTFD_BIN_DIR" % self.binary)
+        self.binary = binary or built(BIN_DIR, "BTFD_BIN_DIR", "btfd", "btfd")
         self.wrapper = list(wrapper)
         self.mark = uuid.uuid4().hex
         self.environment = {**os.environ, **(environment or {}), _MARK: self.mark}
@@ -358,12 +364,12 @@ class DaemonTest(unittest.TestCase):
         self.addCleanup(client.close)
         return client
 
-    def load(self, name, client=None, **parameters):
+    def load(self, name, client=None, /, **parameters):
         """Loads a test object by descriptor; the whole reply."""
         with open(object_path(name), "rb") as f:
             return (client or self.client).call("io.btfd.Load", {"objectFileDescriptor": 0, **parameters}, [f])
 
-    def load_bytes(self, data, client=None, **parameters):
+    def load_bytes(self, data, client=None, /, **parameters):
         """Loads an object's bytes through a memfd."""
         with memfd(data) as f:
             return (client or self.client).call("io.btfd.Load", {"objectFileDescriptor": 0, **parameters}, [f])

@@ -56,6 +56,8 @@ def enter_private_namespaces():
         if (path, kind) not in mounts():
             with contextlib.suppress(OSError):  # a kernel without it: the test that needs it will say so
                 mount(kind, path, kind)
+    os.makedirs("/run/netns", exist_ok=True)
+    mount("tmpfs", "/run/netns", "tmpfs")  # names of network namespaces are files, which would outlive this process
     run("ip", "link", "set", "lo", "up")
     # What the daemon leaves behind becomes a child of this process, where the harness finds it.
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
