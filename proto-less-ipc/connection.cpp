@@ -46,11 +46,10 @@ void Connection::start() {
 }
 
 void Connection::abandon(const std::string& reason) {
-  if (!std::exchange(closing_, true)) {
-    host_->log(LogLevel::debug, "connection of pid " + std::to_string(peer_->pid) + ", uid " +
-                                    std::to_string(peer_->uid) + " closed: " + reason);
-    ::shutdown(socket_.native_handle(), SHUT_RDWR);
-  }
+  host_->log(LogLevel::debug, "connection of pid " + std::to_string(peer_->pid) + ", uid " +
+                                  std::to_string(peer_->uid) + " closed: " + reason);
+  closing_ = true;
+  ::shutdown(socket_.native_handle(), SHUT_RDWR);
 }
 
 // ---- Moving bytes ---------------------------------------------------------------------------------------------------

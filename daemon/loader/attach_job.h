@@ -18,8 +18,8 @@ namespace btfd::loader {
 /// "target", an io.btfd.AttachTarget. The answer's body: "link", as in runLoadJob's.
 Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors& descriptors, const JobLimits& limits);
 
-/// Takes filters off their sockets. All other links, programs and maps end when the caller closes the job's descriptors,
-/// for which the kernel may make it wait: that is why it is a job.
+/// Takes filters off their sockets. All other links, programs and maps end when the caller closes the job's
+/// descriptors, for which the kernel may make it wait: that is why it is a job.
 ///
 /// `request`: "links", of each "descriptors" (indexes) and "detachBySocketOption".
 void runReleaseJob(const nlohmann::json& request, RequestDescriptors& descriptors);

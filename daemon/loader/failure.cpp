@@ -11,9 +11,9 @@ std::string errnoName(int code) {
   return name == nullptr ? std::to_string(code) : name;
 }
 
-std::unexpected<Failure> invalidParameter(std::string_view path, std::string message) {
+std::unexpected<Failure> invalidParameter(std::string_view path, std::string reason) {
   nlohmann::json parameters{{"parameter", path}};
-  parameters["message"] = std::move(message);
+  parameters["reason"] = std::move(reason);
   return std::unexpected(Failure{"org.varlink.service.InvalidParameter", std::move(parameters)});
 }
 

@@ -10,7 +10,7 @@ void Context::print(const nlohmann::json& document, const std::string& text) con
 
 void Context::note(const std::string& text) const {
   if (!json) {
-    errors << "btfctl: " << text << std::endl;
+    errors << "btfctl: " << text << "\n" << std::flush;
   }
 }
 

@@ -78,7 +78,8 @@ int reportUsage(const CLI::App& app, const CLI::ParseError& error, std::span<con
                 std::ostream& errors) {
   const auto chosen = app.get_subcommands();
   const std::string command = chosen.empty() ? "btfctl" : "btfctl " + chosen.front()->get_name();
-  errors << command << ": " << usageMessage(app, error, arguments) << "\nTry: " << command << " --help" << std::endl;
+  errors << command << ": " << usageMessage(app, error, arguments) << "\nTry: " << command << " --help" << "\n"
+         << std::flush;
   return static_cast<int>(ExitStatus::Usage);
 }
 
@@ -97,7 +98,7 @@ int run(Command& command, const Context& context) {
     return report(status.error(), command, context);
   }
   if (!context.out) { // a full disk, for one: who reads the output must not take it for whole
-    context.errors << "btfctl: " << command.subject() << ": cannot write to standard output" << std::endl;
+    context.errors << "btfctl: " << command.subject() << ": cannot write to standard output" << "\n" << std::flush;
     return static_cast<int>(ExitStatus::Failed);
   }
   return *status;

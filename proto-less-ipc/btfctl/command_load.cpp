@@ -188,12 +188,13 @@ class LoadCommand : public Command {
   static Outcome<int> runWhileHeld(Daemon& daemon, const json& id, SignalQueue signals, const Context& context) {
     const auto lost = [&] {
       context.errors << "btfctl: the daemon closed the connection: object " << dumped(id)
-                     << " is gone; the command goes on" << std::endl;
+                     << " is gone; the command goes on" << "\n"
+                     << std::flush;
     };
     auto status = runCommand(std::move(signals), context.exec, dumped(id), daemon.socket(), lost);
     unload(daemon, id);
     if (!status) {
-      context.errors << "btfctl: " << status.error().message << std::endl;
+      context.errors << "btfctl: " << status.error().message << "\n" << std::flush;
       return status.error().code == ENOENT ? kCommandNotFound : kCommandNotRun;
     }
     return *status;

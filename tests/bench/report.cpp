@@ -40,7 +40,7 @@ std::string both(const Percentiles& percentiles) {
 }
 
 std::string ratio(double numerator, double denominator) {
-  return denominator > 0 ? fixed(numerator / denominator, 2) : "-";
+  return denominator > 0 ? fixed(numerator / denominator, 3) : "-";
 }
 
 constexpr int kNameWidth = 10;

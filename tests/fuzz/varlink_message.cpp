@@ -18,6 +18,9 @@ namespace {
 using namespace btfd;
 using namespace btfd::varlink;
 
+/// At most so many pieces, for the sake of speed: each costs some syscalls.
+constexpr std::size_t kPieces = 32;
+
 void checkCall(const Interface& interface, const Frame& frame) {
   auto call = parseCall(frame.text);
   if (!call) {
@@ -44,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) {
     return 0;
   }
-  const std::size_t piece = data[0] == 0 ? size : data[0];
+  const std::size_t piece = data[0] == 0 ? size : std::max<std::size_t>(data[0], size / kPieces);
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
     std::abort();

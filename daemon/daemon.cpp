@@ -1,0 +1,226 @@
+#include "daemon.h"
+
+#include "log.h"
+#include "varlink/embedded.h"
+#include "varlink/listen.h"
+#include "varlink/system_service.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace btfd {
+
+namespace {
+
+/// How long a stop waits for programs to be detached before it leaves that to the end of the process.
+constexpr std::chrono::seconds kStopTimeout{5};
+
+btf::KernelSpecSource specSource(const config::Config& config) {
+  btf::KernelSpecSource source;
+  source.fallbackPath = config.kernelBtf.path;
+  source.modules = config.kernelBtf.modules;
+  return source;
+}
+
+service::WorkerPool::Options poolOptions(const config::Config& config) {
+  service::WorkerPool::Options options;
+  const std::size_t cores = std::thread::hardware_concurrency();
+  options.count = config.workers.count != 0 ? config.workers.count : std::max<std::size_t>(2, cores);
+  // Long verifications share the cores; past this, more at once would only take memory.
+  options.maximumCount = options.count * 4;
+  options.queueLimit = config.limits.queuedRequests;
+  return options;
+}
+
+loader::WorkerSetup workerSetup(const config::Config& config, std::shared_ptr<const btf::KernelSpec> spec) {
+  loader::WorkerSetup setup;
+  setup.kernelSpecState = spec ? loader::KernelSpecState::lent : loader::KernelSpecState::notBuilt;
+  setup.kernelSpec = std::move(spec);
+  setup.limits.objectBytes = config.limits.objectBytes;
+  setup.limits.verifierLogBytes = config.limits.verifierLogBytes;
+  return setup;
+}
+
+varlink::ServerOptions serverOptions(const config::Config& config) {
+  varlink::ServerOptions options;
+  options.limits.connections = config.limits.connections;
+  options.limits.connectionsPerUser = config.limits.connectionsPerUser;
+  options.log = [](varlink::LogLevel level, const std::string& message) {
+    switch (level) {
+    case varlink::LogLevel::debug:
+      return spdlog::debug("{}", message);
+    case varlink::LogLevel::warning:
+      return spdlog::warn("{}", message);
+    case varlink::LogLevel::error:
+      return spdlog::error("{}", message);
+    }
+  };
+  return options;
+}
+
+/// Each program, map and link takes a descriptor.
+void raiseDescriptorLimit() {
+  struct rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+}
+
+} // namespace
+
+Daemon::Daemon(Options options, config::Config config, policy::Policy policy)
+    : options_(std::move(options)), config_(std::move(config)), policy_(policy), manager_(context_),
+      kernelBtf_(context_, specSource(config_)), workers_(context_, poolOptions(config_), workerSetup(config_, nullptr),
+                                                          [this](const std::string& what) {
+                                                            spdlog::warn("{}", what);
+                                                            events_.emit("workerLost", what);
+                                                          }),
+      loader_({.config = config_, .policy = policy_, .workers = workers_, .kernelBtf = kernelBtf_, .events = events_}),
+      moduleWatch_(context_),
+      varlinkService_({.vendor = "btfd", .product = "btfd", .version = BTFD_VERSION, .url = "https://varlink.org/"}),
+      server_(context_, varlinkService_,
+              [this] {
+                varlink::ServerOptions serverSettings = serverOptions(config_);
+                serverSettings.authorize = [this](const varlink::Peer& peer) { return policy_.mayConnect(peer); };
+                serverSettings.onConnectionClosed = [this](const varlink::Peer& peer) {
+                  loader_.connectionClosed(peer);
+                };
+                return serverSettings;
+              }()),
+      signals_(context_, SIGTERM, SIGINT, SIGHUP), stopTimer_(context_) {}
+
+Result<void> Daemon::run() {
+  raiseDescriptorLimit();
+  for (const auto step : {&Daemon::defineService, &Daemon::prepareKernelBtf, &Daemon::listen}) {
+    if (auto done = (this->*step)(); !done) {
+      return done;
+    }
+  }
+  awaitSignal();
+  manager_.feedWatchdog();
+  manager_.ready("serving");
+  spdlog::info("btfd {} serves {}", BTFD_VERSION, config_.socket.path);
+  context_.run();
+  if (ownSocket_) {
+    ::unlink(config_.socket.path.c_str());
+  }
+  return {};
+}
+
+Result<void> Daemon::defineService() {
+  if (auto added = varlinkService_.addInterface(varlink::interfaceText("io.btfd")); !added) {
+    return added;
+  }
+  loader_.addTo(varlinkService_);
+  varlink::SystemServiceHooks hooks;
+  hooks.reload = [this] { return reload(); };
+  hooks.setLogLevel = [](int priority) { setLogPriority(priority); };
+  hooks.logLevel = [] { return logPriority(); };
+  if (auto added = varlink::addSystemService(varlinkService_, std::move(hooks)); !added) {
+    return added;
+  }
+  return varlinkService_.verify();
+}
+
+Result<void> Daemon::prepareKernelBtf() {
+  if (auto prepared = service::prepareBpffs(config_.bpffs); !prepared) {
+    spdlog::warn("objects with maps that are pinned by name cannot be loaded: {}", prepared.error().message);
+  } else {
+    loader_.removeStalePins();
+  }
+  kernelBtf_.setHooks({.buildBegins = [this] { workers_.suspendForks(); },
+                       .buildEnded = [this] { workers_.resumeForks(); },
+                       .built =
+                           [this](std::shared_ptr<const btf::KernelSpec> spec) {
+                             const auto generation = spec->generation();
+                             workers_.setSetup(workerSetup(config_, std::move(spec)));
+                             events_.emit("kernelSpecBuilt", "kernel BTF generation " + std::to_string(generation));
+                           }});
+  if (config_.kernelBtf.load == config::KernelBtfLoad::Startup) {
+    if (auto built = kernelBtf_.buildNow(); built) {
+      workers_.setSetup(workerSetup(config_, kernelBtf_.spec()));
+    } else {
+      spdlog::warn("only objects that need no kernel BTF can be loaded: {}", built.error().message);
+    }
+  }
+  if (auto watching = moduleWatch_.start([this] { kernelBtf_.modulesChanged(); }); !watching) {
+    spdlog::warn("new modules will not be noticed: {}", watching.error().message);
+  }
+  return workers_.start();
+}
+
+Result<void> Daemon::listen() {
+  auto sockets = manager_.takeSockets();
+  if (!sockets) {
+    return std::unexpected(std::move(sockets.error()));
+  }
+  if (sockets->empty()) {
+    const auto group = policy::findGroup(config_.socket.group);
+    std::error_code ignored;
+    std::filesystem::create_directories(std::filesystem::path(config_.socket.path).parent_path(), ignored);
+    auto socket =
+        varlink::listenAt(config_.socket.path, static_cast<mode_t>(config_.socket.mode), group ? *group : std::nullopt);
+    if (!socket) {
+      return std::unexpected(std::move(socket.error()));
+    }
+    ownSocket_ = true;
+    sockets->push_back(std::move(*socket));
+  }
+  for (UniqueFd& socket : *sockets) {
+    if (auto listening = server_.listen(std::move(socket)); !listening) {
+      return listening;
+    }
+  }
+  return {};
+}
+
+void Daemon::awaitSignal() {
+  signals_.async_wait([this](const boost::system::error_code& error, int number) {
+    if (error) {
+      return;
+    }
+    if (number == SIGHUP) {
+      if (auto reloaded = reload(); !reloaded) {
+        spdlog::error("the configuration stays as it was:\n{}", reloaded.error().message);
+      }
+      awaitSignal();
+    } else {
+      spdlog::info("stopping");
+      stop();
+    }
+  });
+}
+
+Result<void> Daemon::reload() {
+  manager_.reloading();
+  auto loaded = loadConfig(options_);
+  if (loaded) {
+    // Sockets and directories are what clients and pins refer to; they, and the workers, change with a restart.
+    config_.limits = loaded->limits;
+    config_.log = loaded->log;
+    setLogLevel(config_.log.level);
+    workers_.setSetup(workerSetup(config_, kernelBtf_.spec()));
+    kernelBtf_.modulesChanged();
+    spdlog::info("read the configuration again");
+  }
+  manager_.ready("serving");
+  return loaded ? Result<void>{} : std::unexpected(std::move(loaded.error()));
+}
+
+void Daemon::stop() {
+  manager_.stopping();
+  server_.stop();
+  loader_.unloadAll([this] { context_.stop(); });
+  stopTimer_.expires_after(kStopTimeout);
+  stopTimer_.async_wait([this](const boost::system::error_code&) { context_.stop(); });
+}
+
+} // namespace btfd

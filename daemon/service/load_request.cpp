@@ -1,0 +1,103 @@
+#include "load_request.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+namespace btfd::service {
+
+namespace {
+
+// What people read in tables and logs, and select by; longer texts belong elsewhere.
+constexpr std::size_t kMaximumName = 64;
+constexpr std::size_t kMaximumLabels = 64;
+constexpr std::size_t kMaximumLabelKey = 64;
+constexpr std::size_t kMaximumLabelValue = 256;
+
+/// Bits of bpf(2)'s log_level (include/linux/bpf_verifier.h, BPF_LOG_MASK).
+constexpr std::int64_t kMaximumLogLevel = 7;
+
+bool printable(std::string_view text) {
+  return std::ranges::none_of(text, [](char character) {
+    const auto byte = static_cast<unsigned char>(character);
+    return byte < 0x20 || byte == 0x7f;
+  });
+}
+
+std::optional<InvalidField> checkName(const nlohmann::json& parameters) {
+  const auto name = parameters.find("name");
+  if (name == parameters.end()) {
+    return std::nullopt;
+  }
+  const auto& text = name->get_ref<const std::string&>();
+  if (text.empty() || text.size() > kMaximumName || !printable(text)) {
+    return InvalidField{"name",
+                        "has to have 1 to " + std::to_string(kMaximumName) + " bytes without control characters"};
+  }
+  return std::nullopt;
+}
+
+std::optional<InvalidField> checkLabels(const nlohmann::json& parameters) {
+  const auto labels = parameters.find("labels");
+  if (labels == parameters.end()) {
+    return std::nullopt;
+  }
+  if (labels->size() > kMaximumLabels) {
+    return InvalidField{"labels", "may be at most " + std::to_string(kMaximumLabels)};
+  }
+  for (const auto& [key, value] : labels->items()) {
+    if (key.empty() || key.size() > kMaximumLabelKey || !printable(key)) {
+      return InvalidField{"labels", "have keys of 1 to " + std::to_string(kMaximumLabelKey) +
+                                        " bytes without control characters"};
+    }
+    const auto& text = value.get_ref<const std::string&>();
+    if (text.size() > kMaximumLabelValue || !printable(text)) {
+      return InvalidField{"labels." + key, "has to have at most " + std::to_string(kMaximumLabelValue) +
+                                               " bytes without control characters"};
+    }
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+std::optional<InvalidField> checkLoad(const nlohmann::json& parameters) {
+  const bool byDescriptor = parameters.contains("objectFileDescriptor");
+  if (byDescriptor == parameters.contains("object")) {
+    return InvalidField{byDescriptor ? "object" : "objectFileDescriptor",
+                        byDescriptor ? "cannot be there together with objectFileDescriptor"
+                                     : "is missing: an object is needed, as descriptor or, in base64, as object"};
+  }
+  if (auto invalid = checkName(parameters)) {
+    return invalid;
+  }
+  if (auto invalid = checkLabels(parameters)) {
+    return invalid;
+  }
+  const auto level = parameters.value("verifierLogLevel", std::int64_t{0});
+  if (level < 0 || level > kMaximumLogLevel) {
+    return InvalidField{"verifierLogLevel", "has to be between 0 and " + std::to_string(kMaximumLogLevel)};
+  }
+  return std::nullopt;
+}
+
+registry::Labels labelsOf(const nlohmann::json& parameters) {
+  registry::Labels labels;
+  if (const auto given = parameters.find("labels"); given != parameters.end()) {
+    for (const auto& [key, value] : given->items()) {
+      labels[key] = value.get<std::string>();
+    }
+  }
+  return labels;
+}
+
+std::vector<UniqueFd> takeAllDescriptors(varlink::Call& call) {
+  std::vector<UniqueFd> descriptors;
+  for (std::size_t i = 0; i < call.descriptorCount(); ++i) {
+    auto descriptor = call.takeDescriptor(static_cast<std::int64_t>(i));
+    descriptors.push_back(descriptor ? std::move(*descriptor) : UniqueFd{});
+  }
+  return descriptors;
+}
+
+} // namespace btfd::service

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "registry/registry.h"
+#include "varlink/call.h"
+
+#include <optional>
+#include <string>
+
+namespace btfd::service {
+
+/// What is wrong with a field of a request: to be answered as org.varlink.service.InvalidParameter.
+struct InvalidField {
+  std::string field;
+  std::string reason;
+};
+
+/// Checks what the IDL cannot say of a Load: exactly one object, names and labels that can be shown, levels in range.
+std::optional<InvalidField> checkLoad(const nlohmann::json& parameters);
+
+/// The labels of a request.
+registry::Labels labelsOf(const nlohmann::json& parameters);
+
+/// Takes all descriptors of a call, in order, so that indexes stay what they are.
+std::vector<UniqueFd> takeAllDescriptors(varlink::Call& call);
+
+} // namespace btfd::service

@@ -1,0 +1,197 @@
+#include "object_json.h"
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <utility>
+
+namespace btfd::service {
+
+namespace {
+
+template <typename Duration>
+std::int64_t microseconds(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
+}
+
+nlohmann::json toJson(const registry::Program& program, AnswerDescriptors& descriptors) {
+  nlohmann::json json;
+  json["name"] = program.name;
+  json["section"] = program.section;
+  json["type"] = program.type;
+  json["kernelId"] = program.kernelId;
+  json["tag"] = program.tag;
+  descriptors.add(json, program.descriptor);
+  return json;
+}
+
+nlohmann::json toJson(const registry::Map& map, AnswerDescriptors& descriptors) {
+  nlohmann::json json;
+  json["name"] = map.name;
+  json["type"] = map.type;
+  json["kernelId"] = map.kernelId;
+  json["keySize"] = map.keySize;
+  json["valueSize"] = map.valueSize;
+  json["maxEntries"] = map.maxEntries;
+  descriptors.add(json, map.descriptor);
+  return json;
+}
+
+/// Reads a worker's answer. Throws nlohmann's exceptions and std::out_of_range on one that makes no sense: a worker
+/// sends such only if it is broken, and there is one place that catches.
+class AnswerReader {
+ public:
+  explicit AnswerReader(loader::ChannelMessage& answer) : descriptors_(answer.descriptors) {}
+
+  UniqueFd descriptor(const nlohmann::json& index) { return std::move(descriptors_.at(index.get<std::size_t>())); }
+
+  registry::Program program(const nlohmann::json& json) {
+    registry::Program program;
+    program.name = json.at("name").get<std::string>();
+    program.section = json.at("section").get<std::string>();
+    program.type = json.at("type").get<std::string>();
+    program.kernelId = json.at("kernelId").get<std::uint32_t>();
+    program.tag = json.at("tag").get<std::string>();
+    program.descriptor = descriptor(json.at("descriptor"));
+    return program;
+  }
+
+  registry::Map map(const nlohmann::json& json) {
+    registry::Map map;
+    map.name = json.at("name").get<std::string>();
+    map.type = json.at("type").get<std::string>();
+    map.kernelId = json.at("kernelId").get<std::uint32_t>();
+    map.keySize = json.at("keySize").get<std::uint32_t>();
+    map.valueSize = json.at("valueSize").get<std::uint32_t>();
+    map.maxEntries = json.at("maxEntries").get<std::uint32_t>();
+    map.descriptor = descriptor(json.at("descriptor"));
+    return map;
+  }
+
+  registry::Link link(const nlohmann::json& json) {
+    registry::Link link;
+    link.program = json.at("program").get<std::string>();
+    link.kind = json.at("kind").get<std::string>();
+    link.target = json.at("target").get<std::string>();
+    if (const auto id = json.find("kernelId"); id != json.end()) {
+      link.kernelId = id->get<std::uint32_t>();
+    }
+    link.detachBySocketOption = json.at("detachBySocketOption").get<bool>();
+    for (const auto& index : json.at("descriptors")) {
+      link.descriptors.push_back(descriptor(index));
+    }
+    return link;
+  }
+
+  registry::Object object(const nlohmann::json& body) {
+    const nlohmann::json& json = body.at("object");
+    registry::Object object;
+    object.name = json.at("name").get<std::string>();
+    object.digest = json.at("digest").get<std::string>();
+    for (const auto& each : json.at("programs")) {
+      object.programs.push_back(program(each));
+    }
+    for (const auto& each : json.at("maps")) {
+      object.maps.push_back(map(each));
+    }
+    for (const auto& each : json.at("links")) {
+      object.links.push_back(link(each));
+    }
+    object.image = descriptor(body.at("image"));
+    object.pinned = body.at("pinned").get<std::vector<std::string>>();
+    return object;
+  }
+
+ private:
+  std::vector<UniqueFd>& descriptors_;
+};
+
+} // namespace
+
+void AnswerDescriptors::add(nlohmann::json& json, BorrowedFd descriptor) {
+  if (wanted_) {
+    json["fileDescriptor"] = descriptors_.size();
+    descriptors_.push_back(descriptor);
+  }
+}
+
+nlohmann::json toJson(const registry::Link& link, AnswerDescriptors& descriptors) {
+  nlohmann::json json;
+  json["id"] = link.id;
+  json["program"] = link.program;
+  json["kind"] = link.kind;
+  json["target"] = link.target;
+  if (link.kernelId) {
+    json["kernelId"] = *link.kernelId;
+  }
+  if (link.descriptors.size() == 1) {
+    descriptors.add(json, link.descriptors.front());
+  }
+  return json;
+}
+
+nlohmann::json toJson(const registry::Object& object, AnswerDescriptors& descriptors) {
+  nlohmann::json json;
+  json["id"] = object.id;
+  json["name"] = object.name;
+  json["labels"] = object.labels.empty() ? nlohmann::json::object() : nlohmann::json(object.labels);
+  json["ownerUid"] = object.owner;
+  json["lifetime"] = "session";
+  json["digest"] = object.digest;
+  json["loadedAtUSec"] = microseconds(object.loadedAt.time_since_epoch());
+  json["loadDurationUSec"] = object.loadDuration.count();
+  const auto list = [&](const char* name, const auto& entries) {
+    auto& array = json[name] = nlohmann::json::array();
+    for (const auto& entry : entries) {
+      array.push_back(toJson(entry, descriptors));
+    }
+  };
+  list("programs", object.programs);
+  list("maps", object.maps);
+  list("links", object.links);
+  return json;
+}
+
+nlohmann::json toJson(const btf::KernelSpec& spec) {
+  nlohmann::json json;
+  json["path"] = spec.path();
+  json["mapped"] = spec.mapped();
+  json["types"] = btf__type_cnt(&spec.vmlinux());
+  json["bytes"] = spec.vmlinuxBytes();
+  json["indexedNames"] = spec.index().size();
+  json["privateBytes"] = spec.privateBytes();
+  json["generation"] = spec.generation();
+  json["builtAtUSec"] = microseconds(spec.builtAt().time_since_epoch());
+  json["parseUSec"] = spec.parseDuration().count();
+  json["indexUSec"] = spec.indexDuration().count();
+  auto& modules = json["modules"] = nlohmann::json::array();
+  for (const btf::ModuleBtf& module : spec.modules()) {
+    nlohmann::json entry;
+    entry["name"] = module.name;
+    entry["types"] = module.typeCount(spec.vmlinux());
+    entry["bytes"] = module.bytes;
+    if (!module.error.empty()) {
+      entry["error"] = module.error;
+    }
+    modules.push_back(std::move(entry));
+  }
+  return json;
+}
+
+Result<registry::Object> takeObject(loader::ChannelMessage& answer) {
+  try {
+    return AnswerReader(answer).object(answer.body);
+  } catch (const std::exception& exception) {
+    return fail(std::string("a worker's answer makes no sense: ") + exception.what());
+  }
+}
+
+Result<registry::Link> takeLink(loader::ChannelMessage& answer) {
+  try {
+    return AnswerReader(answer).link(answer.body.at("link"));
+  } catch (const std::exception& exception) {
+    return fail(std::string("a worker's answer makes no sense: ") + exception.what());
+  }
+}
+
+} // namespace btfd::service

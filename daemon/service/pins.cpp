@@ -1,0 +1,55 @@
+#include "pins.h"
+
+#include <cerrno>
+#include <filesystem>
+
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+namespace btfd::service {
+
+std::string Pins::directoryOf(uid_t owner) const {
+  return ownersDirectory() + "/" + std::to_string(owner);
+}
+
+void Pins::sweep(uid_t owner, const registry::Registry& registry) const {
+  sweepDirectory(directoryOf(owner), registry);
+}
+
+void Pins::sweepAll(const registry::Registry& registry) const {
+  std::error_code error;
+  for (const auto& owner : std::filesystem::directory_iterator(ownersDirectory(), error)) {
+    sweepDirectory(owner.path(), registry);
+  }
+  ::rmdir(ownersDirectory().c_str());
+}
+
+void Pins::sweepDirectory(const std::string& directory, const registry::Registry& registry) const {
+  std::error_code error;
+  for (const auto& pin : std::filesystem::directory_iterator(directory, error)) {
+    if (!registry.isPinnedByAny(pin.path().native())) {
+      ::unlink(pin.path().c_str());
+    }
+  }
+  ::rmdir(directory.c_str()); // stays while something is in it
+}
+
+Result<void> prepareBpffs(const std::string& bpffs) {
+  if (::mkdir(bpffs.c_str(), 0700) < 0 && errno != EEXIST) {
+    return failErrno("cannot make " + bpffs, errno);
+  }
+  struct statfs status{};
+  if (::statfs(bpffs.c_str(), &status) < 0) {
+    return failErrno("cannot look at " + bpffs, errno);
+  }
+  if (status.f_type != BPF_FS_MAGIC) {
+    return fail(bpffs + " is not on a bpffs; mount one with: mount -t bpf bpf " +
+                std::filesystem::path(bpffs).parent_path().string());
+  }
+  ::mkdir((bpffs + "/owners").c_str(), 0700);
+  return {};
+}
+
+} // namespace btfd::service
