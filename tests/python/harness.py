@@ -208,11 +208,14 @@ class Daemon:
             return None
 
     def pid(self):
-        """The front's pid: under a wrapper that stays (strace), the wrapper's child."""
-        for pid in processes_marked(self.mark):
-            if os.path.basename(_read("/proc/%d/cmdline" % pid).split(b"\0")[0]) == b"btfd" \
-                    and self._parent(pid) in (os.getpid(), self.process.pid):
-                return pid
+        """The front's pid: the process that was started, or its child if a wrapper stays (strace)."""
+        def is_front(pid):
+            return os.path.basename(_read("/proc/%d/cmdline" % pid).split(b"\0")[0]) == b"btfd"
+
+        if not is_front(self.process.pid):
+            for pid in processes_marked(self.mark):
+                if is_front(pid) and self._parent(pid) == self.process.pid:
+                    return pid
         return self.process.pid
 
     @staticmethod
