@@ -11,6 +11,7 @@ import select
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 import bpf
@@ -66,7 +67,7 @@ class Objects(Disturbed):
             "wrong_machine": ("InvalidObject", ""), "big_endian": ("InvalidObject", "endian"),
             "truncated_header": ("InvalidObject", ""), "truncated_quarter": ("InvalidObject", ""),
             "truncated_half": ("InvalidObject", ""), "truncated_last_byte": ("InvalidObject", ""),
-            "no_btf": (("InvalidObject", "LoadFailed"), "BTF"), "no_license": (("InvalidObject", "LoadFailed"), "icense"),
+            "no_btf": (("InvalidObject", "LoadFailed"), ""), "no_license": (("InvalidObject", "LoadFailed"), "icense"),
             "unknown_section": (("InvalidObject", "LoadFailed"), "no_such_program_type"),
             "legacy_maps": (("InvalidObject", "LoadFailed"), "maps"),
             "btf_bad_magic": ("InvalidObject", "BTF"), "btf_cut": ("InvalidObject", "BTF"),
@@ -74,9 +75,9 @@ class Objects(Disturbed):
             "btf_ext_cut": ("InvalidObject", "BTF.ext"), "program_cut": (("InvalidObject", "LoadFailed"), ""),
         }
         for name, (error, says) in cases.items():
-            with self.subTest(object=name), self.refused(error) as refusal:
-                self.load("bad/" + name)
-            if refusal.error:
+            with self.subTest(object=name):
+                with self.refused(error) as refusal:
+                    self.load("bad/" + name)
                 self.assertIn(says, refusal.error.parameters["message"])
         known = {name[:-2] for name in os.listdir(os.path.join(BPF_DIR, "bad")) if name.endswith(".o")}
         for name in sorted(known - set(cases)):
@@ -87,18 +88,29 @@ class Objects(Disturbed):
                     self.assertIn(e.name, ("io.btfd.InvalidObject", "io.btfd.LoadFailed"))
         self.workers_are_the_same()
 
-    def small_object(self):
-        """The smallest test object without its debugging sections: an object of a few hundred bytes."""
-        with tempfile.NamedTemporaryFile(suffix=".o") as f:
-            for strip in ("llvm-strip-19", "llvm-strip"):
+    def rewritten(self, tool, *options):
+        """The smallest test object, after one of LLVM's tools has been at it."""
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "object.o")
+            for name in (tool + "-19", tool):
                 try:
-                    subprocess.run([strip, "-g", "-o", f.name, object_path("socket_filter")], check=True)
-                    break
+                    subprocess.run([name, *options, object_path("socket_filter"), path], check=True)
                 except FileNotFoundError:
                     continue
-            else:
-                self.skipTest("needs llvm-strip")
-            return f.read()
+                with open(path, "rb") as f:
+                    return f.read()
+        return self.skipTest("needs " + tool)
+
+    def small_object(self):
+        """A good object without debugging sections: just a few hundred bytes."""
+        return self.rewritten("llvm-objcopy", "--strip-debug")
+
+    def test_without_btf(self):
+        without = self.rewritten("llvm-objcopy", "--strip-debug", "--remove-section=.BTF", "--remove-section=.BTF.ext",
+                                 "--remove-section=.rel.BTF", "--remove-section=.rel.BTF.ext")
+        with self.refused(("InvalidObject", "LoadFailed")) as refusal:
+            self.load_bytes(without)
+        self.assertIn("BTF", refusal.error.parameters["message"])
 
     def test_truncated_at_every_length(self):
         whole = self.small_object()
@@ -301,19 +313,22 @@ class DescriptorKinds(Disturbed):
 
     def test_pipelined(self):
         """Hundreds of calls at once, each with its own descriptor: none gets another's."""
-        client, digests = self.connect(), []
-        data = object_bytes("socket_filter")
-        count = 300
-        for i in range(count):
-            own = data + b"%d" % i
-            digests.append(hashlib.sha256(own).hexdigest())
-            with memfd(own) as f:
-                client.send("io.btfd.Load", {"objectFileDescriptor": 0, "dryRun": True, "name": str(i)}, [f])
-            if i % 3 == 0:
-                client.send("org.varlink.service.GetInfo")
-        for i in range(count):
+        client, count = self.connect(), 300
+        objects = [object_bytes("socket_filter") + b"%d" % i for i in range(count)]
+
+        def send():
+            for i, data in enumerate(objects):
+                with memfd(data) as f:
+                    client.send("io.btfd.Load", {"objectFileDescriptor": 0, "dryRun": True, "name": str(i)}, [f])
+                if i % 3 == 0:
+                    client.send("org.varlink.service.GetInfo")
+        # While replies are read: the socket's buffers don't hold all of it.
+        sender = threading.Thread(target=send)
+        sender.start()
+        self.addCleanup(sender.join)
+        for i, data in enumerate(objects):
             loaded = client.receive()["object"]
-            self.assertEqual((loaded["name"], loaded["digest"]), (str(i), digests[i]))
+            self.assertEqual((loaded["name"], loaded["digest"]), (str(i), hashlib.sha256(data).hexdigest()))
             if i % 3 == 0:
                 self.assertIn("interfaces", client.receive())
 

@@ -87,16 +87,19 @@ class AllOrNothing(DaemonTest):
             self.load("optional", programs={"never_valid": {"enabled": True}})
         self.nothing_is_listed()
 
-    def test_an_attachment_fails(self):
-        with self.refused("AttachFailed", program="pass") as refusal:
+    def test_a_target_does_not_exist(self):
+        with self.refused("InvalidParameter", parameter="programs.pass.attach[0].interface") as refusal:
             self.load("no_btf_needed", programs={"pass": {"attach": [{"interface": "no-such-one"}]}})
-        self.assertIn("no-such-one", refusal.error.parameters["message"])
+        self.assertIn("no-such-one", refusal.error.parameters["reason"])
         self.nothing_is_listed()
 
     def test_a_later_attachment_fails(self):
-        with self.refused("AttachFailed", program="pass"):
-            self.load("xdp", programs={"pass": {"attach": [{"interface": "lo", "xdpMode": "generic"},
-                                                           {"interface": "no-such-one"}]}})
+        """The kernel takes just one XDP program an interface."""
+        generic = {"interface": "lo", "xdpMode": "generic"}
+        with self.refused("AttachFailed", program="pass") as refusal:
+            self.load("xdp", programs={"pass": {"attach": [generic, generic]}})
+        self.assertIn("lo", refusal.error.parameters["message"])
+        self.assertIn(refusal.error.parameters["errnoName"], refusal.error.parameters["message"])
         self.assertNotIn("xdp", run("ip", "link", "show", "dev", "lo"))
         self.nothing_is_listed()
 
@@ -118,11 +121,12 @@ class AllOrNothing(DaemonTest):
         self.nothing_is_listed()
 
     def test_an_attachment_of_a_loaded_object_fails(self):
-        loaded = self.load("xdp")["object"]
+        target = {"interface": "lo", "xdpMode": "generic"}
+        first = self.load("xdp", programs={"pass": {"attach": [target]}})["object"]
+        second = self.load("xdp")["object"]
         with self.refused("AttachFailed", program="pass"):
-            self.client.call("io.btfd.Attach", {"objectId": loaded["id"], "program": "pass",
-                                                "target": {"interface": "no-such-one"}})
-        self.assertEqual(self.client.call("io.btfd.List")["objects"], [loaded])
+            self.client.call("io.btfd.Attach", {"objectId": second["id"], "program": "pass", "target": target})
+        self.assertEqual(self.client.call("io.btfd.List")["objects"], [first, second])
 
 
 class Ownership(DaemonTest):
@@ -336,8 +340,12 @@ class Monitor(DaemonTest):
         thread.join(20 * SLOW)
         self.assertFalse(thread.is_alive(), "the reader got %d events" % len(seen))
         self.assertGreaterEqual(seen.count("loadFailed"), self.rounds)
-        kinds = []
-        while "eventsLost" not in kinds:
+        kinds = [idle.receive()["event"]["kind"] for _ in range(500)]  # makes room
+        self.assertEqual(set(kinds), {"loadFailed"})
+        worker.send("io.btfd.Load", {"object": "AAAA"})
+        with self.refused("InvalidObject"):
+            worker.receive()
+        while kinds[-1] != "eventsLost":
             kinds.append(idle.receive()["event"]["kind"])
         self.assertLess(len(kinds), self.rounds)
 

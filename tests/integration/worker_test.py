@@ -131,35 +131,58 @@ class Workers(DaemonTest):
 
 
 class Queue(DaemonTest):
+    """One worker is kept, and up to four are there while requests wait."""
     config = {"workers": {"count": 1}, "limits": {"queuedRequests": 2}}
+    most = 4
+
+    def occupy_all(self):
+        """As many slow loads as there can be workers."""
+        slow = [self.connect() for _ in range(self.most)]
+        busy = []
+        for client in slow:
+            with open(object_path("slow_verify_many"), "rb") as f:
+                client.send("io.btfd.Load", {"objectFileDescriptor": 0}, [f])
+            busy.append(self.daemon.busy_worker(busy))
+        return slow
 
     def test_is_bounded(self):
-        slow = self.connect()
-        with open(object_path("slow_verify_many"), "rb") as f:
-            slow.send("io.btfd.Load", {"objectFileDescriptor": 0}, [f])
-        self.daemon.busy_worker()
+        slow = self.occupy_all()
         waiting = [self.connect() for _ in range(2)]
         for client in waiting:
             with open(object_path("tp_btf"), "rb") as f:
                 client.send("io.btfd.Load", {"objectFileDescriptor": 0}, [f])
-        time.sleep(0.1)
+        time.sleep(0.2)
         begin = time.monotonic()
         with self.refused("Busy", waiting=2):
             self.load("tp_btf")
-        self.assertLess(time.monotonic() - begin, 1 * SLOW)
         self.client.call("io.btfd.List")  # what needs no worker does not wait
-        slow.close()  # nobody waits for its result
+        self.assertLess(time.monotonic() - begin, 1 * SLOW)
+        self.assertEqual(len(self.daemon.workers()), self.most)
+        for client in slow:
+            client.close()  # nobody waits for the result: the worker is free
         for client in waiting:
             client.receive()
+        self.load("tp_btf")
+        eventually(lambda: len(self.daemon.workers()) == 1, "the pool does not shrink again")
 
     def test_deadline_counts_the_waiting(self):
         """A request whose time is over before a worker is free for it does not wait on."""
-        slow = self.connect()
-        with open(object_path("slow_verify_many"), "rb") as f:
-            slow.send("io.btfd.Load", {"objectFileDescriptor": 0}, [f])
-        self.daemon.busy_worker()
+        slow = self.occupy_all()
         begin = time.monotonic()
         with self.refused("DeadlineExceeded", deadlineMs=200):
             self.load("tp_btf", deadlineMs=200)
         self.assertLess(time.monotonic() - begin, 2 * SLOW)
+        for client in slow:
+            client.close()
+
+    def test_users_take_turns(self):
+        """One connection that keeps all workers busy does not keep another's request from being done soon."""
+        slow = self.connect()
+        for _ in range(2):
+            with open(object_path("slow_verify_many"), "rb") as f:
+                slow.send("io.btfd.Load", {"objectFileDescriptor": 0}, [f])
+        self.daemon.busy_worker()
+        begin = time.monotonic()
+        self.load("tp_btf")
+        self.assertLess(time.monotonic() - begin, 1 * SLOW)
         slow.close()
