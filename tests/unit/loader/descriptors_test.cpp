@@ -29,7 +29,7 @@ TEST_F(RequestDescriptorsTest, AnIndexNamesADescriptor) {
 
 TEST_F(RequestDescriptorsTest, WhatNamesNoneIsAnInvalidParameter) {
   RequestDescriptors descriptors(files_);
-  for (const nlohmann::json index :
+  for (const nlohmann::json& index :
        {nlohmann::json(2), nlohmann::json(-1), nlohmann::json(UINT64_MAX), nlohmann::json(INT64_MIN),
         nlohmann::json(0.0), nlohmann::json("0"), nlohmann::json(nullptr), nlohmann::json(false)}) {
     const auto taken = descriptors.take(index, "maps.counts.reuseFileDescriptor");

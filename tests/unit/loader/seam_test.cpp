@@ -1,17 +1,19 @@
-#include "loader/seam.h"
-
 #include "base/error.h"
 #include "loader/job.h"
 #include "loader/libbpf_log.h"
+#include "loader/seam.h"
 #include "test_support/files.h"
 
 #include <bpf/bpf.h>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
+
+/// In libbpf's archive, but not in its public headers.
+extern "C" __s32 btf__find_by_name_kind_own(const struct btf* btf, const char* name, __u32 kind);
 
 namespace btfd::loader {
 namespace {
