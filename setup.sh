@@ -28,7 +28,7 @@ PACKAGES=(
   python3 strace iproute2 systemd util-linux mount shellcheck
 )
 
-has_candidate() { apt-cache show --no-all-versions "$1" >/dev/null 2>&1; }
+has_candidate() { LC_ALL=C apt-cache policy "$1" 2>/dev/null | grep -q '^ *Candidate: [0-9]'; }
 
 # Packages whose names differ between releases.
 packages_of_this_release() {
