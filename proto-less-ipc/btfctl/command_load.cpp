@@ -44,7 +44,7 @@ class LoadCommand : public Command {
       : Command(parent, "load", "Load an object, and hold it: it is unloaded when this command ends",
                 kExamples + ("\n" + targetHelp())) {
     argument("OBJECT", options_.object, "The object file; - is standard input");
-    option("--name", "NAME", options_.name, "What to call it instead of its own name");
+    option("--name", "NAME", options_.name, "What to call it; else as its file, without .o or .bpf.o");
     repeatable("--label", "KEY=VALUE", options_.labels, "A label to select it by");
     repeatable("--attach", "PROGRAM[=TARGET]", options_.attach,
                "Attach a program: by its section name, or to TARGET (see below)");

@@ -14,6 +14,7 @@ namespace btfd::btfctl {
 /// What the options of `btfctl load` say about the object, as typed.
 struct LoadOptions {
   std::string object{};
+  /// Empty: called after its file.
   std::string name{};
   /// KEY=VALUE
   std::vector<std::string> labels{};

@@ -82,7 +82,7 @@ class LoadTest(CommandTest):
         daemon = self.daemon(Load=[reply(object=OBJECT | {"id": 0}, verifierLogs={"on_exec": "0: exit\nprocessed 1 insns"})])
         done = self.run_btfctl("load", self.object, "--dry-run", "--log-level", "1")
         (call,) = daemon.calls
-        self.assertEqual(call.parameters, {"objectFileDescriptor": 0, "dryRun": True, "verifierLogLevel": 1})
+        self.assertEqual(call.parameters, {"name": "x", "objectFileDescriptor": 0, "dryRun": True, "verifierLogLevel": 1})
         content, seals = call.files[0]
         self.assertEqual(content, b"\x7fELF and so on")
         self.assertEqual(seals & SEALED, SEALED)

@@ -8,8 +8,27 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-TEST(LoadParameters, WithoutOptionsThereAreNone) {
-  EXPECT_EQ(loadParameters({.object = "x.o"}).value(), json::object());
+TEST(LoadParameters, WithoutOptionsThereIsOnlyTheNameOfTheFile) {
+  EXPECT_EQ(loadParameters({.object = "some/where/x.o"}).value(), (json{{"name", "x"}}));
+}
+
+TEST(LoadParameters, ANameThatIsGivenIsTaken) {
+  EXPECT_EQ(loadParameters({.object = "x.o", .name = "y.o"}).value(), (json{{"name", "y.o"}}));
+}
+
+TEST(LoadParameters, TheFileIsNamedWithoutItsExtensions) {
+  const auto nameOf = [](const std::string& path) {
+    return loadParameters({.object = path}).value().value("name", "");
+  };
+  EXPECT_EQ(nameOf("/a.b/exec.bpf.o"), "exec");
+  EXPECT_EQ(nameOf("tcp.v4.o"), "tcp.v4");
+  EXPECT_EQ(nameOf("plain"), "plain");
+}
+
+TEST(LoadParameters, NothingIsCalledAfterStandardInputOrAFileWhoseNameTheDaemonWouldRefuse) {
+  EXPECT_EQ(loadParameters({.object = "-"}).value(), json::object());
+  EXPECT_EQ(loadParameters({.object = std::string(65, 'x') + ".o"}).value(), json::object());
+  EXPECT_EQ(loadParameters({.object = "a\nb.o"}).value(), json::object());
 }
 
 TEST(LoadParameters, AProgramMayBeAttachedSeveralTimes) {
