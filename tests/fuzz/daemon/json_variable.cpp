@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const auto raw = text.substr(end + 1);
-  const btf::BtfHandle btf(btf__new(raw.data(), static_cast<std::uint32_t>(raw.size())));
+  const btfd::btf::BtfHandle btf(btf__new(raw.data(), static_cast<std::uint32_t>(raw.size())));
   if (!btf) {
     return 0;
   }
