@@ -197,6 +197,10 @@ extern "C" __s32 __wrap_btf__find_by_name_kind_own(const struct btf* btf, const 
   return vmlinux ? findInVmlinux(name, kind) : findInModule(*module, name, kind);
 }
 
+extern "C" size_t __wrap_bpf_core_essential_name_len(const char* name) {
+  return btfd::btf::essentialName(name).size();
+}
+
 extern "C" int __wrap_bpf_prog_load(enum bpf_prog_type type, const char* name, const char* license,
                                     const struct bpf_insn* insns, size_t count, struct bpf_prog_load_opts* opts) {
   SeamScope* scope = state().scope;

@@ -21,6 +21,9 @@
 ///   btf__free                  lets what was borrowed be
 ///   btf__find_by_name_kind     answers from the index instead of scanning
 ///   btf__find_by_name_kind_own likewise
+///   bpf_core_essential_name_len  the same answer in a fraction of the time: libbpf asks it of each type's name
+///   whenever it
+///                              looks for candidates
 ///   bpf_prog_load              can answer with a program that is already loaded; keeps verifier logs
 ///   bpf_map_create             notes which map the kernel refused
 ///

@@ -1,0 +1,205 @@
+"""Kernel BTF is parsed once, when it is needed, and not where it is not."""
+import os
+import platform
+import tempfile
+import threading
+import unittest
+
+from btfd_client import VarlinkError
+from harness import Daemon, DaemonTest, memfd, object_bytes
+from system import run, tool
+
+NEED_NO_KERNEL_BTF = ("no_btf_needed", "socket_filter", "xdp", "raw_tracepoint", "global_data", "maps", "optional")
+NEED_KERNEL_BTF = ("tp_btf", "exec_events", "iter_task", "bench_one", "bench_many30", "bench_hundred", "bench_wide500")
+
+
+def describe(client):
+    return client.call("io.btfd.DescribeKernel")
+
+
+class AtStartup(DaemonTest):
+    config = {"kernelBtf": {"load": "startup"}}
+
+    def test_is_described(self):
+        kernel = describe(self.client)
+        spec = kernel["spec"]
+        self.assertEqual((kernel["release"], kernel["buildCount"]), (platform.release(), 1))
+        self.assertNotIn("reason", kernel)
+        self.assertEqual(spec["path"], "/sys/kernel/btf/vmlinux")
+        self.assertEqual(spec["bytes"], os.path.getsize("/sys/kernel/btf/vmlinux"))
+        self.assertGreater(spec["types"], 10000)
+        self.assertTrue(0 < spec["indexedNames"] <= spec["types"])
+        self.assertGreater(spec["parseUSec"], 0)
+        modules = sorted(name for name in os.listdir("/sys/kernel/btf") if name != "vmlinux")
+        self.assertEqual(sorted(m["name"] for m in spec["modules"]), modules)
+        self.assertEqual([m["name"] for m in spec["modules"] if m.get("error")], [])
+
+    def test_is_mapped_where_the_kernel_allows_that(self):
+        major, minor = (int(part) for part in platform.release().split(".")[:2])
+        self.assertEqual(describe(self.client)["spec"]["mapped"], (major, minor) >= (6, 16))
+
+    def test_fifty_different_objects_parse_it_once(self):
+        """Bytes appended to an ELF file make another digest, and the same object."""
+        for i in range(50):
+            with memfd(object_bytes("exec_events") + b"%d" % i) as f:
+                loaded = self.client.call("io.btfd.Load", {"objectFileDescriptor": 0}, [f])["object"]
+            self.client.call("io.btfd.Unload", {"objectId": loaded["id"]})
+        self.assertEqual(describe(self.client)["buildCount"], 1)
+
+
+class SystemCalls(DaemonTest):
+    """Watched from outside: the file is opened once, whatever is loaded, in any process of the daemon."""
+
+    @classmethod
+    def setUpClass(cls):
+        if not tool("strace"):
+            raise unittest.SkipTest("needs strace")
+        cls.trace = tempfile.NamedTemporaryFile(prefix="btfd-strace.")
+        cls.addClassCleanup(cls.trace.close)
+        cls.wrapper = ["strace", "-f", "-qq", "-y", "-e", "trace=open,openat,openat2,mmap,execve", "-o", cls.trace.name]
+        try:
+            run("strace", "-f", "-o", "/dev/null", "true")
+        except RuntimeError as e:
+            raise unittest.SkipTest("strace does not work here: %s" % e)
+        super().setUpClass()
+
+    def calls(self, name):
+        with open(self.trace.name, encoding="utf-8", errors="replace") as f:
+            return [line for line in f if "/sys/kernel/btf/vmlinux" in line and name in line and " = -1 " not in line]
+
+    def test_open_the_file_once(self):
+        for i in range(50):
+            name = NEED_KERNEL_BTF[i % 3]
+            with memfd(object_bytes(name) + b"%d" % i) as f:
+                loaded = self.client.call("io.btfd.Load", {"objectFileDescriptor": 0}, [f])["object"]
+            self.client.call("io.btfd.Attach", {"objectId": loaded["id"], "program": loaded["programs"][0]["name"]})
+            self.client.call("io.btfd.Unload", {"objectId": loaded["id"]})
+        self.assertEqual(len(self.calls("open")), 1, self.calls("open"))
+        self.assertLessEqual(len(self.calls("mmap")), 1, self.calls("mmap"))
+
+
+class OnDemand(DaemonTest):
+    config = {"kernelBtf": {"load": "on-demand"}, "workers": {"count": 3}}
+
+    @classmethod
+    def setUpClass(cls):
+        """Each test has its own daemon."""
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("needs root, to load BPF programs")
+
+    def setUp(self):
+        self.daemon = self.start_daemon()
+        super().setUp()
+
+    def start_daemon(self):
+        daemon = Daemon(self.config, self.wrapper, self.environment).start()
+        self.addCleanup(daemon.stop)
+        return daemon
+
+    def test_nothing_is_built_at_start(self):
+        kernel = describe(self.client)
+        self.assertEqual(kernel["buildCount"], 0)
+        self.assertNotIn("spec", kernel)
+        self.assertTrue(kernel["reason"])
+
+    def test_nor_for_loads_that_need_none(self):
+        for name in NEED_NO_KERNEL_BTF:
+            with self.subTest(name=name):
+                self.load(name)
+                self.assertEqual(describe(self.client)["buildCount"], 0)
+
+    def test_nor_for_objects_that_are_refused_before(self):
+        with self.refused("InvalidObject"):
+            self.load_bytes(b"no object")
+        self.assertEqual(describe(self.client)["buildCount"], 0)
+
+    def test_but_for_the_first_that_needs_it(self):
+        self.load("no_btf_needed")
+        self.load("exec_events")
+        kernel = describe(self.client)
+        self.assertEqual(kernel["buildCount"], 1)
+        self.assertGreater(kernel["spec"]["types"], 10000)
+        for name in NEED_KERNEL_BTF:
+            self.load(name)
+        self.assertEqual(describe(self.client)["buildCount"], 1)
+
+    def test_and_told(self):
+        events = self.connect().stream("io.btfd.Monitor")
+        next(events)
+        self.load("tp_btf")
+        kinds = {next(events)["event"]["kind"] for _ in range(2)}
+        self.assertEqual(kinds, {"kernelSpecBuilt", "loaded"})
+
+    def test_once_for_concurrent_first_loads(self):
+        clients = [self.connect() for _ in range(16)]
+        results = []
+
+        def load(client, i):
+            try:
+                results.append(self.load_bytes(object_bytes("exec_events") + b"%d" % i, client)["object"]["id"])
+            except VarlinkError as e:
+                results.append(e)
+        threads = [threading.Thread(target=load, args=(client, i)) for i, client in enumerate(clients)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([r for r in results if not isinstance(r, int)], [])
+        self.assertEqual(len(set(results)), 16)
+        self.assertEqual(describe(self.client)["buildCount"], 1)
+
+    def test_whether_the_object_is_known_or_not(self):
+        """All workers learn of it, those forked before included."""
+        self.load("tp_btf")
+        for _ in range(12):
+            self.load("exec_events", self.connect())
+        self.assertEqual(describe(self.client)["buildCount"], 1)
+
+
+class NoKernelBtf(DaemonTest):
+    """A kernel without BTF: an empty directory hides it from the daemon."""
+    config = {"kernelBtf": {"load": "on-demand"}}
+    wrapper = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && exec "$0" "$@"')
+
+    def test_loads_what_needs_none(self):
+        for name in NEED_NO_KERNEL_BTF:
+            with self.subTest(name=name):
+                self.load(name)
+
+    def test_says_so_where_it_is_needed(self):
+        for name in NEED_KERNEL_BTF:
+            with self.subTest(name=name), self.refused("NoKernelBtf") as refusal:
+                self.load(name)
+            self.assertIn("/sys/kernel/btf", refusal.error.parameters["message"])
+
+    def test_is_described(self):
+        with self.refused("NoKernelBtf"):
+            self.load("tp_btf")
+        kernel = describe(self.client)
+        self.assertNotIn("spec", kernel)
+        self.assertTrue(kernel["reason"])
+
+
+class NoKernelBtfAtStartup(NoKernelBtf):
+    """The daemon starts all the same."""
+    config = {"kernelBtf": {"load": "startup"}}
+
+
+class ForeignKernelBtf(DaemonTest):
+    """kernelBtf.path, here with a copy of the kernel's own."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.file = tempfile.NamedTemporaryFile(prefix="btfd-vmlinux.")
+        cls.addClassCleanup(cls.file.close)
+        if not os.path.exists("/sys/kernel/btf/vmlinux"):
+            raise unittest.SkipTest("this kernel has no BTF")
+        with open("/sys/kernel/btf/vmlinux", "rb") as source:
+            cls.file.write(source.read())
+        cls.file.flush()
+        cls.config = {"kernelBtf": {"path": cls.file.name}}
+        super().setUpClass()
+
+    def test_is_used(self):
+        self.load("exec_events")
+        self.assertEqual(describe(self.client)["spec"]["path"], self.file.name)

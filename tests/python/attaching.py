@@ -1,0 +1,80 @@
+"""What the attach tests share: the life of one attachment."""
+import bpf
+from btfd_client import VarlinkError
+from harness import DaemonTest, object_path
+
+
+class AttachTest(DaemonTest):
+    def attach(self, loaded, program, target=None, descriptors=(), **parameters):
+        if target is not None:
+            parameters["target"] = target
+        return self.client.call("io.btfd.Attach", {"objectId": loaded["id"], "program": program, **parameters}, descriptors)
+
+    def load_with_counter(self, name, **parameters):
+        """A loaded object, and a function that tells how often its programs ran."""
+        reply = self.load(name, wantDescriptors=True, **parameters)
+        number = next(m["fileDescriptor"] for m in reply["object"]["maps"] if m["name"] == "counter")
+        descriptor = reply.descriptors[number]
+        for other in reply.descriptors:
+            if other is not descriptor:
+                other.close()  # a link that the client holds would stay attached
+        return reply["object"], lambda: bpf.counter(descriptor)
+
+    def runs_while_attached(self, name, program, kind, trigger, target=None, descriptors=()):
+        """Attaches, triggers, detaches: the program must run in between, and only then. Gives the link."""
+        loaded, count = self.load_with_counter(name)
+        trigger()
+        self.assertEqual(count(), 0, "it ran before it was attached")
+        link = self.attach(loaded, program, target, descriptors)["link"]
+        self.assertEqual((link["program"], link["kind"]), (program, kind))
+        self.assertTrue(link["target"])
+        if "kernelId" in link:
+            self.assertIn(link["kernelId"], bpf.ids("link"))
+        trigger()
+        self.assertGreater(count(), 0, "it did not run")
+        self.client.call("io.btfd.Detach", {"linkId": link["id"]})
+        before = count()
+        trigger()
+        self.assertEqual(count(), before, "it ran after it was detached")
+        self.client.call("io.btfd.Unload", {"objectId": loaded["id"]})
+        return link
+
+    def runs_when_attached_at_load(self, name, program, trigger, target=None, descriptors=()):
+        """The same by one Load; and Unload ends it."""
+        with open(object_path(name), "rb") as f:
+            reply = self.client.call("io.btfd.Load", {"objectFileDescriptor": 0, "programs": {
+                program: {"attach": [target or {}]}}}, [f, *descriptors])
+        got = self.client.call("io.btfd.GetDescriptors", {"objectId": reply["object"]["id"], "maps": ["counter"]})
+        trigger()
+        self.assertGreater(bpf.counter(got.descriptors[0]), 0, "it did not run")
+        self.client.call("io.btfd.Unload", {"objectId": reply["object"]["id"]})
+        before = bpf.counter(got.descriptors[0])
+        trigger()
+        self.assertEqual(bpf.counter(got.descriptors[0]), before, "it ran after its object was unloaded")
+
+    def runs_or_says_why_not(self, name, program, kind, trigger, target=None):
+        """Where the kernel allows this kind, it must work; where not, the client must get the kernel's reason."""
+        try:
+            loaded = self.load(name)["object"]
+        except VarlinkError as e:
+            return self.check_reason(e, "io.btfd.LoadFailed")
+        try:
+            link = self.attach(loaded, program, target)["link"]
+        except VarlinkError as e:
+            return self.check_reason(e, "io.btfd.AttachFailed")
+        self.client.call("io.btfd.Detach", {"linkId": link["id"]})
+        self.client.call("io.btfd.Unload", {"objectId": loaded["id"]})
+        return self.runs_while_attached(name, program, kind, trigger, target)
+
+    def check_reason(self, error, name):
+        self.assertEqual(error.name, name, error)
+        parameters = error.parameters
+        self.assertGreater(parameters["errno"], 0)
+        self.assertRegex(parameters["errnoName"], "^E[A-Z0-9]+$")
+        self.assertIn(parameters["errnoName"], parameters["message"])
+        everything = str(parameters)
+        self.assertNotIn("ulimit", everything)
+        self.assertNotIn("RLIMIT_MEMLOCK", everything)
+        if parameters["errnoName"] == "EPERM":
+            self.assertRegex(parameters["message"], "lock(ed )?down|CAP_[A-Z]+")
+        print("\n    the kernel refuses: %s" % parameters["message"])

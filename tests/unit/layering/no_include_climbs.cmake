@@ -1,0 +1,16 @@
+# cmake -P no_include_climbs.cmake DIRECTORY...: fails if a source below one of them includes a path with "..", and if
+# there is no source at all.
+math(EXPR last "${CMAKE_ARGC} - 1")
+set(found FALSE)
+foreach(i RANGE 3 ${last})
+  file(GLOB_RECURSE sources ${CMAKE_ARGV${i}}/*.h ${CMAKE_ARGV${i}}/*.cpp)
+  if(NOT sources)
+    message(FATAL_ERROR "no sources in ${CMAKE_ARGV${i}}")
+  endif()
+  foreach(source ${sources})
+    file(STRINGS ${source} climbing REGEX "^[ \t]*#[ \t]*include[ \t]*[\"<]([^\">]*/)?\\.\\./")
+    if(climbing)
+      message(SEND_ERROR "${source}: ${climbing}")
+    endif()
+  endforeach()
+endforeach()

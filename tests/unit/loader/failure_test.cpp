@@ -1,0 +1,51 @@
+#include "loader/failure.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace btfd::loader {
+namespace {
+
+TEST(ErrnoName, IsTheSymbol) {
+  EXPECT_EQ(errnoName(EPERM), "EPERM");
+  EXPECT_EQ(errnoName(E2BIG), "E2BIG");
+}
+
+TEST(ErrnoName, OfWhatHasNoneIsTheNumber) {
+  EXPECT_EQ(errnoName(4095), "4095");
+  EXPECT_EQ(errnoName(-1), "-1");
+}
+
+TEST(Failure, InvalidParameterHasThePathAloneAsParameter) {
+  const Outcome<void> outcome = invalidParameter("maps.counts.maxEntries", "is too large");
+  EXPECT_EQ(outcome.error().error, "org.varlink.service.InvalidParameter");
+  EXPECT_EQ(outcome.error().parameters,
+            nlohmann::json({{"parameter", "maps.counts.maxEntries"}, {"reason", "is too large"}}));
+}
+
+TEST(Failure, InvalidObjectSaysWhy) {
+  const Outcome<void> outcome = invalidObject("it is empty");
+  EXPECT_EQ(outcome.error().error, "io.btfd.InvalidObject");
+  EXPECT_EQ(outcome.error().parameters, nlohmann::json({{"message", "it is empty"}}));
+}
+
+TEST(Failure, NoSuchNameOffersWhatMayHaveBeenMeant) {
+  const Outcome<void> outcome = noSuchName("program", "on_exex", {"on_exec", "something_else"});
+  EXPECT_EQ(outcome.error().error, "io.btfd.NoSuchName");
+  EXPECT_EQ(outcome.error().parameters,
+            nlohmann::json({{"message", "the object has no program 'on_exex'; did you mean 'on_exec'?"},
+                            {"kind", "program"},
+                            {"name", "on_exex"},
+                            {"nearMisses", {"on_exec"}}}));
+}
+
+TEST(Failure, NoSuchNameOffersNothingFarAway) {
+  const Outcome<void> outcome = noSuchName("map", "events", {"something_else"});
+  EXPECT_EQ(outcome.error().parameters.at("message"), "the object has no map 'events'");
+  EXPECT_EQ(outcome.error().parameters.at("nearMisses"), nlohmann::json::array());
+}
+
+} // namespace
+} // namespace btfd::loader

@@ -1,0 +1,269 @@
+#include "worker_pool_fixture.h"
+
+#include <gmock/gmock.h>
+
+#include <array>
+
+#include <poll.h>
+
+namespace btfd::service {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr WorkerPool::Options kTwo{.count = 2, .maximumCount = 2, .queueLimit = 16};
+constexpr WorkerPool::Options kOne{.count = 1, .maximumCount = 1, .queueLimit = 16};
+
+TEST_F(WorkerPoolTest, ForksAsManyWorkersAsAreWanted) {
+  start({.count = 3, .maximumCount = 3, .queueLimit = 1});
+  EXPECT_EQ(workers().size(), 3U);
+}
+
+TEST_F(WorkerPoolTest, JobsAreDoneAndNotFromWithinSubmit) {
+  start(kTwo);
+  submit("a");
+  submit("b", {1, 0});
+  EXPECT_THAT(outcomes_, IsEmpty());
+  EXPECT_EQ(pool_->runningJobs(), 2U);
+  runUntilDone(2);
+  for (const auto& outcome : outcomes_) {
+    EXPECT_EQ(outcome.error, "io.btfd.InvalidObject");
+    EXPECT_THAT(outcome.parameters.at("message").get<std::string>(), HasSubstr("not an ELF file"));
+  }
+  EXPECT_EQ(pool_->runningJobs(), 0U);
+  EXPECT_THAT(lost_, IsEmpty());
+}
+
+TEST_F(WorkerPoolTest, AWorkerDoesOneJobAfterTheOther) {
+  start(kOne);
+  const auto before = workers();
+  for (int i = 0; i < 10; ++i) {
+    submit(std::to_string(i));
+  }
+  EXPECT_EQ(pool_->runningJobs(), 1U);
+  EXPECT_EQ(pool_->queuedJobs(), 9U);
+  runUntilDone(10);
+  EXPECT_THAT(doneNames(), ElementsAre("0", "1", "2", "3", "4", "5", "6", "7", "8", "9"));
+  EXPECT_EQ(workers(), before);
+}
+
+TEST_F(WorkerPoolTest, AWorkerKilledWhileIdleIsReplaced) {
+  start(kTwo);
+  const auto before = workers();
+  ASSERT_EQ(::kill(before[0], SIGKILL), 0);
+  runUntil([&] { return !lost_.empty() && workers().size() == 2 && workers() != before; });
+  EXPECT_THAT(lost_, ElementsAre(HasSubstr("killed by SIGKILL")));
+  submit("after");
+  runUntilDone(1);
+  EXPECT_EQ(outcomes_[0].error, "io.btfd.InvalidObject");
+}
+
+TEST_F(WorkerPoolTest, AJobWhoseWorkerIsKilledIsLostAndOnlyThatJob) {
+  start(kTwo);
+  const auto pids = workers();
+  stopAll();
+  submit("first", {0, 0});
+  submit("second", {1, 0});
+  ASSERT_EQ(::kill(pids[0], SIGSEGV), 0);
+  resumeAll();
+  runUntilDone(2);
+  std::ranges::sort(outcomes_, {}, &Outcome::error);
+  EXPECT_EQ(outcomes_[0].error, "io.btfd.InvalidObject");
+  EXPECT_EQ(outcomes_[1].error, "io.btfd.WorkerLost");
+  EXPECT_EQ(outcomes_[1].parameters.at("signal"), SIGSEGV);
+  EXPECT_THAT(outcomes_[1].parameters.at("message").get<std::string>(), HasSubstr("SIGSEGV"));
+  runUntil([&] { return workers().size() == 2 && workers() != pids; });
+}
+
+TEST_F(WorkerPoolTest, AWorkerThatIsGoneButNotNoticedYetLosesNoJob) {
+  start(kTwo);
+  for (const pid_t worker : workers()) {
+    ASSERT_EQ(::kill(worker, SIGKILL), 0);
+    // It has ended, but is still to be collected by the pool.
+    siginfo_t info{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(worker), &info, WEXITED | WNOWAIT), 0);
+  }
+  submit("job");
+  runUntilDone(1);
+  EXPECT_EQ(outcomes_[0].error, "io.btfd.InvalidObject");
+}
+
+TEST_F(WorkerPoolTest, AJobPastItsDeadlineIsKilled) {
+  start(kOne);
+  const auto before = workers();
+  stopAll();
+  submit("slow", {}, Milliseconds(50));
+  runUntilDone(1);
+  EXPECT_EQ(outcomes_[0].error, "io.btfd.DeadlineExceeded");
+  EXPECT_EQ(outcomes_[0].parameters.at("deadlineMs"), 50);
+  EXPECT_THAT(outcomes_[0].parameters.at("message").get<std::string>(), HasSubstr("killed"));
+  EXPECT_THAT(lost_, ElementsAre(HasSubstr("deadline")));
+  runUntil([&] { return workers().size() == 1 && workers() != before; });
+}
+
+TEST_F(WorkerPoolTest, TimeInTheQueueCounts) {
+  start(kOne);
+  stopAll();
+  submit("long");
+  submit("short", {}, Milliseconds(50));
+  submit("patient");
+  EXPECT_EQ(pool_->queuedJobs(), 2U);
+  runUntilDone(1);
+  EXPECT_EQ(outcomes_[0].name, "short");
+  EXPECT_EQ(outcomes_[0].error, "io.btfd.DeadlineExceeded");
+  EXPECT_THAT(outcomes_[0].parameters.at("message").get<std::string>(), HasSubstr("waited"));
+  EXPECT_EQ(pool_->queuedJobs(), 1U);
+  resumeAll();
+  runUntilDone(3);
+  EXPECT_EQ(outcomes_[1].name, "long");
+  EXPECT_EQ(outcomes_[2].name, "patient");
+}
+
+TEST_F(WorkerPoolTest, PastTheQueueLimitItIsBusy) {
+  start({.count = 1, .maximumCount = 1, .queueLimit = 2});
+  stopAll();
+  for (const char* name : {"running", "first", "second", "refused"}) {
+    submit(name);
+  }
+  EXPECT_THAT(outcomes_, IsEmpty()) << "not from within submit";
+  runUntilDone(1);
+  EXPECT_EQ(outcomes_[0].name, "refused");
+  EXPECT_EQ(outcomes_[0].error, "io.btfd.Busy");
+  EXPECT_EQ(outcomes_[0].parameters.at("waiting"), 2);
+  resumeAll();
+  runUntilDone(4);
+}
+
+TEST_F(WorkerPoolTest, ACancelledJobInTheQueueIsForgotten) {
+  start(kOne);
+  stopAll();
+  submit("running");
+  const auto id = submit("cancelled");
+  submit("kept");
+  pool_->cancel(id);
+  EXPECT_EQ(pool_->queuedJobs(), 1U);
+  resumeAll();
+  runUntilDone(2);
+  runFor(Milliseconds(50));
+  EXPECT_THAT(doneNames(), ElementsAre("running", "kept"));
+}
+
+TEST_F(WorkerPoolTest, ACancelledJobAtWorkTakesItsWorkerAlong) {
+  start(kOne);
+  const auto before = workers();
+  stopAll();
+  const auto id = submit("cancelled");
+  submit("kept");
+  pool_->cancel(id);
+  runUntilDone(1);
+  EXPECT_THAT(doneNames(), ElementsAre("kept"));
+  EXPECT_NE(workers(), before);
+  EXPECT_THAT(lost_, IsEmpty()) << "it was killed on purpose";
+}
+
+TEST_F(WorkerPoolTest, CancellingWhatIsDoneOrUnknownDoesNothing) {
+  start(kOne);
+  const auto before = workers();
+  const auto id = submit("done");
+  runUntilDone(1);
+  pool_->cancel(id);
+  pool_->cancel(4242);
+  submit("next");
+  runUntilDone(2);
+  EXPECT_EQ(workers(), before);
+}
+
+TEST_F(WorkerPoolTest, PartiesTakeTurns) {
+  start(kOne);
+  stopAll();
+  for (const char* name : {"a1", "a2", "a3", "a4"}) {
+    submit(name, {1, 0});
+  }
+  for (const char* name : {"b1", "b2"}) {
+    submit(name, {2, 0});
+  }
+  resumeAll();
+  runUntilDone(6);
+  EXPECT_THAT(doneNames(), ElementsAre("a1", "a2", "b1", "a3", "b2", "a4"));
+}
+
+TEST_F(WorkerPoolTest, OnePartyCannotTakeAllWorkers) {
+  start(kTwo);
+  stopAll();
+  submit("a1", {1, 0});
+  submit("a2", {1, 0});
+  EXPECT_EQ(pool_->runningJobs(), 1U);
+  submit("b1", {2, 0});
+  EXPECT_EQ(pool_->runningJobs(), 2U);
+  resumeAll();
+  runUntilDone(3);
+}
+
+TEST_F(WorkerPoolTest, WhatAJobThrowsIsItsWorkersEnd) {
+  start(kTwo);
+  Job job;
+  job.body["job"] = "load"; // without parameters: a bug of the front
+  job.deadline = std::chrono::seconds(60);
+  std::string error;
+  job.done = [&](loader::Outcome<loader::ChannelMessage> outcome, const Job&) {
+    error = outcome ? "none" : outcome.error().error;
+  };
+  pool_->submit(std::move(job));
+  runUntil([&] { return !error.empty(); });
+  EXPECT_EQ(error, "io.btfd.WorkerLost");
+  EXPECT_THAT(lost_, ElementsAre(HasSubstr("exited with status 1")));
+}
+
+TEST_F(WorkerPoolTest, AJobCanBeSubmittedAgainWhenItIsDone) {
+  start(kOne);
+  int runs = 0;
+  std::function<void(loader::Outcome<loader::ChannelMessage>, Job)> again;
+  again = [&](const loader::Outcome<loader::ChannelMessage>&, Job job) {
+    if (++runs < 3) {
+      job.done = again;
+      pool_->submit(std::move(job));
+    }
+  };
+  Job job;
+  job.body["job"] = "load";
+  job.body["parameters"]["objectFileDescriptor"] = 0;
+  job.descriptors.push_back(test_support::memfdOf("no object"));
+  job.deadline = std::chrono::seconds(60);
+  job.done = again;
+  pool_->submit(std::move(job));
+  runUntil([&] { return runs == 3; });
+  EXPECT_THAT(lost_, IsEmpty());
+}
+
+TEST_F(WorkerPoolTest, DestroyingItKillsAllWorkers) {
+  start(kTwo);
+  const auto pids = workers();
+  stopAll();
+  submit("never done");
+  pool_.reset();
+  for (const pid_t pid : pids) {
+    int status = 0;
+    ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+    EXPECT_TRUE(WIFSIGNALED(status));
+  }
+  runFor(Milliseconds(20));
+  EXPECT_THAT(outcomes_, IsEmpty());
+}
+
+TEST_F(WorkerPoolTest, WorkersInheritNothingButStandardErrorAndTheirChannel) {
+  const UniqueFd secret = test_support::memfdOf("secret");
+  start(kOne);
+  submit("a job, after which it has begun for sure");
+  runUntilDone(1);
+  std::vector<std::string> names;
+  const auto directory = "/proc/" + std::to_string(workers().at(0)) + "/fd";
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    names.push_back(entry.path().filename());
+  }
+  EXPECT_THAT(names, testing::UnorderedElementsAre("0", "1", "2", "3"));
+}
+
+} // namespace
+} // namespace btfd::service
