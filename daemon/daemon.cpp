@@ -109,6 +109,7 @@ Result<void> Daemon::run() {
   manager_.ready("serving");
   spdlog::info("btfd {} serves {}", BTFD_VERSION, config_.socket.path);
   context_.run();
+  loader_.removePinDirectory();
   if (ownSocket_) {
     ::unlink(config_.socket.path.c_str());
   }

@@ -281,6 +281,10 @@ void LoaderService::removeStalePins() {
   pins_.sweepAll(registry_);
 }
 
+void LoaderService::removePinDirectory() {
+  pins_.removeDirectory();
+}
+
 // ---- Attach
 // -----------------------------------------------------------------------------------------------------------
 

@@ -46,6 +46,9 @@ class LoaderService {
   /// Removes pins that a daemon before this one left.
   void removeStalePins();
 
+  /// At the end of the daemon: removes what `prepareBpffs` made.
+  void removePinDirectory();
+
  private:
   struct LoadRequest;
   struct AttachRequest;

@@ -23,6 +23,9 @@ void Pins::sweepAll(const registry::Registry& registry) const {
   for (const auto& owner : std::filesystem::directory_iterator(ownersDirectory(), error)) {
     sweepDirectory(owner.path(), registry);
   }
+}
+
+void Pins::removeDirectory() const {
   ::rmdir(ownersDirectory().c_str());
 }
 

@@ -26,6 +26,9 @@ class Pins {
   /// Removes what an earlier daemon left.
   void sweepAll(const registry::Registry& registry) const;
 
+  /// At the end of the daemon: removes the directory of the pins, if none is left in it.
+  void removeDirectory() const;
+
  private:
   [[nodiscard]] std::string ownersDirectory() const { return bpffs_ + "/owners"; }
 
