@@ -44,8 +44,9 @@ check_machine() {
 # ---- What it starts, and how that ends ------------------------------------------------------------------------------
 
 end_process() {
-  [ -n "$1" ] && kill "$1" 2>/dev/null && wait "$1" 2>/dev/null
-  return 0
+  [ -n "$1" ] || return 0
+  kill "$1" 2>/dev/null || true
+  wait "$1" 2>/dev/null || true
 }
 
 clean_up() {
@@ -119,8 +120,8 @@ main() {
   commands=$!
   "$BUILD/bin/exec-events" --socket "$directory/socket" --seconds "$SECONDS_OF_EVENTS" "$BUILD/bpf/exec_events.o" &
   client=$!
-  wait "$client" || { show_daemon_log; die "no events: what the client said is above"; }
-  client=
+  wait "$client" || { client=""; show_daemon_log; die "no events: what the client said is above"; }
+  client=""
 
   step "Done: the probe went with its client's connection, the daemon stops now"
   echo "README.md goes on from here."

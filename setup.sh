@@ -28,7 +28,8 @@ PACKAGES=(
   python3 strace iproute2 systemd util-linux mount shellcheck
 )
 
-has_candidate() { LC_ALL=C apt-cache policy "$1" 2>/dev/null | grep -q '^ *Candidate: [0-9]'; }
+# No pipe into grep -q: it ends at its first match, and pipefail then sees the writer's SIGPIPE.
+has_candidate() { [[ $(LC_ALL=C apt-cache policy "$1" 2>/dev/null) =~ Candidate:\ [0-9] ]]; }
 
 # Packages whose names differ between releases.
 packages_of_this_release() {
@@ -38,7 +39,7 @@ packages_of_this_release() {
   if has_candidate systemd-dev; then echo systemd-dev; fi
 }
 
-is_installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok installed'; }
+is_installed() { [[ $(dpkg-query -W -f '${Status}' "$1" 2>/dev/null) == "install ok installed" ]]; }
 
 apt_get() {
   DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l apt-get -o DPkg::Lock::Timeout=300 "$@" >&2 </dev/null

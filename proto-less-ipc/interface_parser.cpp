@@ -152,6 +152,7 @@ Result<Interface> Parser::parse() {
     }
   }
   std::vector<Type*> roots;
+  roots.reserve(interface_.types.size() + 2 * interface_.methods.size() + interface_.errors.size());
   for (auto& definition : interface_.types) {
     roots.push_back(&definition.type);
   }

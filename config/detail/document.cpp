@@ -50,8 +50,8 @@ std::string syntaxMessage(std::string_view what) {
   if (const auto end = what.find("] "); end != what.npos) {
     what.remove_prefix(end + 2);
   }
-  if (const auto start = what.find("syntax error"); start != what.npos) {
-    what.remove_prefix(start);
+  if (const auto colon = what.find(": "); what.starts_with("parse error at ") && colon != what.npos) {
+    what.remove_prefix(colon + 2);
   }
   std::string message(what.substr(0, kLongest));
   std::ranges::replace_if(message, [](char c) { return c < 0x20 || c > 0x7e; }, '?');

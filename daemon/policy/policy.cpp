@@ -19,7 +19,7 @@ bool Policy::mayChange(const varlink::Peer& peer, uid_t owner) const {
 }
 
 Result<std::optional<gid_t>> findGroup(const std::string& name) {
-  std::array<char, 64 * 1024> buffer{}; // a group may have many members; more than this is ERANGE
+  std::array<char, std::size_t{64} * 1024> buffer{}; // a group may have many members; more than this is ERANGE
   struct group entry{};
   struct group* found = nullptr;
   if (const int error = ::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found); error != 0) {

@@ -128,7 +128,7 @@ class LoadCommand : public Command {
     }
     const json& object = field(*reply, "object");
     if (auto attached = attachRest(daemon, object, request.parameters); !attached) {
-      daemon.call("Unload", {{"objectId", field(object, "id")}});
+      unload(daemon, field(object, "id"));
       context.note("the object was loaded, but a program could not be attached: it is unloaded again");
       return std::unexpected(std::move(attached).error());
     }
@@ -202,7 +202,7 @@ class LoadCommand : public Command {
 
   /// The end of the connection unloads the object, too, but some time after this process has ended: a script that waits
   /// for it wants the object gone. For the same reason it does not matter here what the daemon answers.
-  static void unload(Daemon& daemon, const json& id) { daemon.call("Unload", {{"objectId", id}}); }
+  static void unload(Daemon& daemon, const json& id) { static_cast<void>(daemon.call("Unload", {{"objectId", id}})); }
 
   LoadOptions options_;
   bool attachAll_ = false;

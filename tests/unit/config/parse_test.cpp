@@ -11,6 +11,7 @@
 namespace btfd::config {
 namespace {
 
+using testing::AnyOf;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -99,7 +100,9 @@ TEST(Parse, AllErrorsOfAFileAreReportedInItsOrder) {
 }
 
 TEST(Parse, SyntaxErrorsHaveAPosition) {
-  EXPECT_THAT(errorsOf(""), ElementsAre(StartsWith("b.json:1:1: syntax error")));
+  // nlohmann_json from 3.11.3 on says the latter of an empty file.
+  EXPECT_THAT(errorsOf(""), ElementsAre(AnyOf(StartsWith("b.json:1:1: syntax error"),
+                                              StartsWith("b.json:1:1: attempting to parse an empty input"))));
   EXPECT_THAT(errorsOf("{\n\"log\": {\n"), ElementsAre(StartsWith("b.json:3:1: syntax error")));
   EXPECT_THAT(errorsOf("{} x"), ElementsAre(StartsWith("b.json:1:4: syntax error")));
   EXPECT_THAT(errorsOf("{\"log\": {},}"), ElementsAre(StartsWith("b.json:1:12: syntax error")));
