@@ -1,12 +1,11 @@
 #include "kernel_spec.h"
 
-#include "base/unique_fd.h"
-
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
-#include <fcntl.h>
-#include <sys/mman.h>
+#include <unistd.h>
 
 namespace btfd::btf {
 
@@ -18,19 +17,26 @@ std::chrono::microseconds since(Clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start);
 }
 
-/// Whether the kernel lets `path` be mapped. libbpf's btf__load_vmlinux_btf maps where it can and reads elsewhere, but
-/// does not say which.
-bool canBeMapped(const std::string& path) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) {
-    return false;
+/// Whether `address` lies in a mapping of the file at `path`, by /proc/self/maps (proc(5)). libbpf's
+/// btf__load_vmlinux_btf maps where it can and reads elsewhere, but does not say which.
+bool isMappedFrom(const void* address, const std::string& path) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (!line.ends_with(path)) {
+      continue;
+    }
+    std::istringstream fields(line);
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    char dash = 0;
+    fields >> std::hex >> begin >> dash >> end;
+    const auto wanted =
+        reinterpret_cast<std::uintptr_t>(address); // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast)
+    if (wanted >= begin && wanted < end) {
+      return true;
+    }
   }
-  void* page = ::mmap(nullptr, 1, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (page == MAP_FAILED) {
-    return false;
-  }
-  ::munmap(page, 1);
-  return true;
+  return false;
 }
 
 std::uint64_t rawBytes(const struct ::btf& btf) {
@@ -79,7 +85,8 @@ Result<void> KernelSpec::loadVmlinux(const KernelSpecSource& source) {
   if (shownByKernel && source.directory == KernelSpecSource{}.directory) {
     // The only public way to have libbpf map instead of copy.
     vmlinux_.reset(btf__load_vmlinux_btf());
-    mapped_ = canBeMapped(path_);
+    std::uint32_t size = 0;
+    mapped_ = vmlinux_ && isMappedFrom(btf__raw_data(vmlinux_.get(), &size), path_);
   } else {
     if (!shownByKernel) {
       if (source.fallbackPath.empty()) {

@@ -6,6 +6,7 @@
 #include <bpf/bpf.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <initializer_list>
@@ -108,12 +109,20 @@ std::string sectionTarget(std::string_view section) {
   return std::string(slash == std::string_view::npos ? section : section.substr(slash + 1));
 }
 
+/// Whether `name` can be a tracepoint or its category. Both become part of a path below tracefs, which must not lead
+/// elsewhere.
+bool isTracefsName(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](char character) {
+    return std::isalnum(static_cast<unsigned char>(character)) != 0 || character == '_' || character == '-';
+  });
+}
+
 /// One attachment in the making.
 class Attachment {
  public:
-  Attachment(const struct bpf_object& object, const struct bpf_program& program, const nlohmann::json& target,
+  Attachment(const MapsByName& maps, const struct bpf_program& program, const nlohmann::json& target,
              const std::string& path, RequestDescriptors& descriptors)
-      : object_(object), program_(program), target_(target), path_(path), descriptors_(descriptors) {}
+      : maps_(maps), program_(program), target_(target), path_(path), descriptors_(descriptors) {}
 
   Outcome<AttachedLink> attach(struct bpf_program& program, const LibbpfLog& log) {
     loaded_ = &program;
@@ -306,7 +315,7 @@ class Attachment {
       parameters = true;
     }
     if (const auto map = text("map")) {
-      const auto found = findMap(*map);
+      const auto found = maps_.find(*map);
       if (!found) {
         return std::unexpected(found.error());
       }
@@ -349,7 +358,8 @@ class Attachment {
     }
     const std::string target = text("tracepoint").value_or(sectionTarget(section()));
     const auto slash = target.find('/');
-    if (slash == std::string::npos || slash == 0 || slash + 1 == target.size()) {
+    if (slash == std::string::npos || !isTracefsName(target.substr(0, slash)) ||
+        !isTracefsName(target.substr(slash + 1))) {
       return missing("tracepoint", "a tracepoint as category/name; '" + target + "' is none");
     }
     if (onlyChecking()) {
@@ -577,19 +587,6 @@ class Attachment {
     return finish("netns", target, bpf_program__attach_netns(loaded_, chosen.get()));
   }
 
-  Outcome<const struct bpf_map*> findMap(const std::string& name) const {
-    const struct bpf_map* map = bpf_object__find_map_by_name(&object_, name.c_str());
-    if (map == nullptr) {
-      std::vector<std::string> known;
-      const struct bpf_map* each = nullptr;
-      bpf_object__for_each_map(each, &object_) {
-        known.emplace_back(bpf_map__name(each));
-      }
-      return noSuchName("map", name, known);
-    }
-    return map;
-  }
-
   Outcome<AttachedLink> sockmap() {
     if (auto allowed = allowOnly({"map"}); !allowed) {
       return std::unexpected(std::move(allowed.error()));
@@ -598,7 +595,7 @@ class Attachment {
     if (!name) {
       return missing("map", "the name of one of the object's sockmaps");
     }
-    const auto map = findMap(*name);
+    const auto map = maps_.find(*name);
     if (!map) {
       return std::unexpected(map.error());
     }
@@ -634,7 +631,7 @@ class Attachment {
     return attached;
   }
 
-  const struct bpf_object& object_;
+  const MapsByName& maps_;
   const struct bpf_program& program_;
   const nlohmann::json& target_;
   const std::string& path_;
@@ -655,15 +652,14 @@ void detach(AttachedLink& link) {
   link.descriptors.clear();
 }
 
-Outcome<AttachedLink> attachProgram(const struct bpf_object& object, struct bpf_program& program,
-                                    const nlohmann::json& target, const std::string& path,
-                                    RequestDescriptors& descriptors, const LibbpfLog& log) {
-  return Attachment(object, program, target, path, descriptors).attach(program, log);
+Outcome<AttachedLink> attachProgram(const MapsByName& maps, struct bpf_program& program, const nlohmann::json& target,
+                                    const std::string& path, RequestDescriptors& descriptors, const LibbpfLog& log) {
+  return Attachment(maps, program, target, path, descriptors).attach(program, log);
 }
 
-Outcome<void> checkTarget(const struct bpf_object& object, const struct bpf_program& program,
-                          const nlohmann::json& target, const std::string& path, RequestDescriptors& descriptors) {
-  return Attachment(object, program, target, path, descriptors).check();
+Outcome<void> checkTarget(const MapsByName& maps, const struct bpf_program& program, const nlohmann::json& target,
+                          const std::string& path, RequestDescriptors& descriptors) {
+  return Attachment(maps, program, target, path, descriptors).check();
 }
 
 } // namespace btfd::loader

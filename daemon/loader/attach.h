@@ -3,6 +3,7 @@
 #include "base/unique_fd.h"
 #include "descriptors.h"
 #include "failure.h"
+#include "job.h"
 #include "libbpf_log.h"
 
 #include <bpf/libbpf.h>
@@ -39,16 +40,16 @@ struct AttachedLink {
 /// Detaches what `attachProgram` attached.
 void detach(AttachedLink& link);
 
-/// Attaches loaded `program` of `object` to `target`, an io.btfd.AttachTarget; `path` is its place in the request.
-/// Fields that the program's type does not use are an error, as are targets that do not exist: InvalidParameter. What
-/// the kernel refuses is io.btfd.AttachFailed with the kernel's reason and what `log` heard of libbpf.
-Outcome<AttachedLink> attachProgram(const struct bpf_object& object, struct bpf_program& program,
-                                    const nlohmann::json& target, const std::string& path,
-                                    RequestDescriptors& descriptors, const LibbpfLog& log);
+/// Attaches loaded `program` of the object that `maps` belong to to `target`, an io.btfd.AttachTarget; `path` is its
+/// place in the request. Fields that the program's type does not use are an error, as are targets that do not exist:
+/// InvalidParameter. What the kernel refuses is io.btfd.AttachFailed with the kernel's reason and what `log` heard of
+/// libbpf.
+Outcome<AttachedLink> attachProgram(const MapsByName& maps, struct bpf_program& program, const nlohmann::json& target,
+                                    const std::string& path, RequestDescriptors& descriptors, const LibbpfLog& log);
 
 /// Looks whether the target could be attached to, without attaching: that its fields fit the program's type, and that
 /// the interface or directory that they name exists.
-Outcome<void> checkTarget(const struct bpf_object& object, const struct bpf_program& program,
-                          const nlohmann::json& target, const std::string& path, RequestDescriptors& descriptors);
+Outcome<void> checkTarget(const MapsByName& maps, const struct bpf_program& program, const nlohmann::json& target,
+                          const std::string& path, RequestDescriptors& descriptors);
 
 } // namespace btfd::loader

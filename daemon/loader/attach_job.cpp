@@ -14,20 +14,19 @@ namespace btfd::loader {
 
 namespace {
 
-Outcome<void> reuseMaps(struct bpf_object& object, const nlohmann::json& maps, RequestDescriptors& descriptors) {
-  struct bpf_map* map = nullptr;
-  bpf_object__for_each_map(map, &object) {
-    const auto held = maps.find(mapName(*map));
+Outcome<void> reuseMaps(const MapsByName& mapsByName, const nlohmann::json& maps, RequestDescriptors& descriptors) {
+  for (const auto& [name, map] : mapsByName.all()) {
+    const auto held = maps.find(name);
     if (held == maps.end()) {
       bpf_map__set_autocreate(map, false); // was not created then either
       continue;
     }
-    const auto descriptor = descriptors.take(*held, "maps." + mapName(*map));
+    const auto descriptor = descriptors.take(*held, "maps." + name);
     if (!descriptor) {
       return std::unexpected(descriptor.error());
     }
     if (const int error = bpf_map__reuse_fd(map, descriptor->get()); error < 0) {
-      return invalidObject("map '" + mapName(*map) + "' cannot be taken up again: " + std::strerror(-error));
+      return invalidObject("map '" + name + "' cannot be taken up again: " + std::strerror(-error));
     }
     bpf_map__set_pin_path(map, nullptr);
   }
@@ -63,7 +62,8 @@ Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors
     return std::unexpected(program.error());
   }
   chooseOnly(object, **program);
-  if (auto reused = reuseMaps(object, request.at("maps"), descriptors); !reused) {
+  const MapsByName mapsByName(object);
+  if (auto reused = reuseMaps(mapsByName, request.at("maps"), descriptors); !reused) {
     return std::unexpected(std::move(reused.error()));
   }
   const std::array programs{HeldProgram{.name = name, .descriptor = *held}};
@@ -76,7 +76,7 @@ Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors
     return invalidObject("the object cannot be taken up again: " + std::string(std::strerror(-error)) +
                          (log.warnings().empty() ? "" : ": " + log.warnings().front()));
   }
-  auto link = attachProgram(object, **program, request.at("target"), "target", descriptors, log);
+  auto link = attachProgram(mapsByName, **program, request.at("target"), "target", descriptors, log);
   if (!link) {
     return std::unexpected(std::move(link.error()));
   }

@@ -1,5 +1,7 @@
 #include "channel.h"
 
+#include "message_body.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -23,6 +25,9 @@ constexpr std::size_t kInlineBody = 48 * 1024;
 
 /// A body larger than this is a bug or an attack of a worker; a log of 16 MiB for each of many programs is cut before.
 constexpr std::size_t kMaximumBody = 256 * 1024 * 1024;
+
+/// Far more than the largest objects have programs, maps, and links on each CPU.
+constexpr std::size_t kMaximumDescriptors = 100'000;
 
 /// In front of each packet.
 struct PacketHeader {
@@ -122,7 +127,7 @@ Result<ChannelPair> makeChannel() {
 }
 
 Result<void> sendMessage(BorrowedFd channel, const nlohmann::json& body, std::span<const BorrowedFd> descriptors) {
-  const std::vector<std::uint8_t> encoded = nlohmann::json::to_cbor(body);
+  const std::vector<std::uint8_t> encoded = encodeBody(body);
   std::vector<BorrowedFd> all(descriptors.begin(), descriptors.end());
   UniqueFd memfd;
   if (encoded.size() > kInlineBody) {
@@ -170,7 +175,12 @@ Result<std::optional<ChannelMessage>> ChannelReader::receive(BorrowedFd channel)
   if (static_cast<std::size_t>(got) < sizeof(header) || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
     return fail("the other process sent a broken packet", EPROTO);
   }
-  body_.insert(body_.end(), buffer.begin(), buffer.begin() + (got - static_cast<ssize_t>(sizeof(header))));
+  // The body goes with one packet, and descriptors come with the others: so memory for a message is bounded.
+  const auto part = std::span(buffer).first(static_cast<std::size_t>(got) - sizeof(header));
+  if ((!part.empty() && !body_.empty()) || descriptors_.size() > kMaximumDescriptors) {
+    return fail("the other process sends a message without end", EPROTO);
+  }
+  body_.insert(body_.end(), part.begin(), part.end());
   if (header.more != 0) {
     return std::nullopt;
   }
@@ -188,10 +198,11 @@ Result<std::optional<ChannelMessage>> ChannelReader::receive(BorrowedFd channel)
     encoded = std::move(*bytes);
     complete.descriptors.pop_back();
   }
-  complete.body = nlohmann::json::from_cbor(encoded, true, false);
-  if (complete.body.is_discarded()) {
-    return fail("the other process sent a message that is no CBOR", EPROTO);
+  auto body = decodeBody(encoded);
+  if (!body) {
+    return fail("the other process sent a message that is no CBOR, or nested too deep", EPROTO);
   }
+  complete.body = std::move(*body);
   return complete;
 }
 

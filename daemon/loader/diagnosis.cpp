@@ -151,9 +151,10 @@ std::string_view logTail(std::string_view log, std::size_t limit) {
   if (log.size() <= limit) {
     return log;
   }
-  log.remove_prefix(log.size() - limit);
-  const auto line = log.find('\n');
-  return line == std::string_view::npos ? log : log.substr(line + 1);
+  const auto begin = log.size() - limit;
+  // A newline just before what fits means that it begins with a line; one at the very end ends the only line there is.
+  const auto newline = log.find('\n', begin - 1);
+  return newline == std::string_view::npos || newline + 1 == log.size() ? log.substr(begin) : log.substr(newline + 1);
 }
 
 } // namespace btfd::loader

@@ -71,14 +71,20 @@ Outcome<struct bpf_program*> findProgram(struct bpf_object& object, std::string_
   return noSuchName("program", name, known);
 }
 
-Outcome<struct bpf_map*> findMap(struct bpf_object& object, std::string_view name) {
-  std::vector<std::string> known;
+MapsByName::MapsByName(struct bpf_object& object) {
   struct bpf_map* map = nullptr;
   bpf_object__for_each_map(map, &object) {
-    known.push_back(mapName(*map));
-    if (known.back() == name) {
+    maps_.emplace_back(mapName(*map), map);
+  }
+}
+
+Outcome<struct bpf_map*> MapsByName::find(std::string_view name) const {
+  std::vector<std::string> known;
+  for (const auto& [mapName, map] : maps_) {
+    if (mapName == name) {
       return map;
     }
+    known.push_back(mapName);
   }
   return noSuchName("map", name, known);
 }

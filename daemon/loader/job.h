@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace btfd::loader {
@@ -82,7 +83,20 @@ std::string mapName(const struct bpf_map& map);
 /// The program called `name`, or io.btfd.NoSuchName.
 Outcome<struct bpf_program*> findProgram(struct bpf_object& object, std::string_view name);
 
-/// The map called `name`, or io.btfd.NoSuchName.
-Outcome<struct bpf_map*> findMap(struct bpf_object& object, std::string_view name);
+/// An object's maps by name. To be made before a map is replaced by another, since libbpf then takes that one's name.
+class MapsByName {
+ public:
+  MapsByName() = default;
+  explicit MapsByName(struct bpf_object& object);
+
+  /// The map called `name`, or io.btfd.NoSuchName.
+  [[nodiscard]] Outcome<struct bpf_map*> find(std::string_view name) const;
+
+  /// Names and maps in the object's order.
+  [[nodiscard]] const std::vector<std::pair<std::string, struct bpf_map*>>& all() const { return maps_; }
+
+ private:
+  std::vector<std::pair<std::string, struct bpf_map*>> maps_;
+};
 
 } // namespace btfd::loader

@@ -2,10 +2,12 @@
 
 #include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <unordered_set>
 
 namespace btfd::loader {
 
@@ -13,6 +15,21 @@ namespace {
 
 /// Deeper than C programs nest, and a bound for types that contain themselves, which only a broken BTF has.
 constexpr int kMaximumDepth = 64;
+
+/// Anonymous structs and unions in one another that are searched for a member, which also bounds the recursion.
+constexpr std::size_t kMaximumAnonymous = 1024;
+
+/// As much of a value as a message repeats: enough to recognise it.
+constexpr std::size_t kShownBytes = 64;
+
+std::string shown(const nlohmann::json& value) {
+  std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (text.size() > kShownBytes) {
+    text.resize(kShownBytes);
+    text += "...";
+  }
+  return text;
+}
 
 std::unexpected<Failure> misfit(std::string_view variable, const std::string& type, const std::string& why) {
   nlohmann::json parameters;
@@ -31,13 +48,13 @@ class Writer {
                       const std::string& path, int depth) {
     const struct btf_type* type = resolve(typeId);
     if (type == nullptr || depth > kMaximumDepth) {
-      return misfit(path, "unknown", "its BTF type is broken");
+      return misfit(path, "unknown", "its BTF type is incomplete or broken");
     }
     switch (btf_kind(type)) {
     case BTF_KIND_INT:
       return writeInteger(type, value, memory, path);
     case BTF_KIND_PTR:
-      return writeScalar(value, memory, path, "pointer", false);
+      return writePointer(value, memory, path);
     case BTF_KIND_FLOAT:
       return writeFloat(type, value, memory, path);
     case BTF_KIND_ENUM:
@@ -65,7 +82,8 @@ class Writer {
     return name == nullptr ? "" : name;
   }
 
-  std::string describe(const struct btf_type* type) const {
+  /// A type in words; its elements' type only down to kMaximumDepth, as a hostile array can contain itself.
+  std::string describe(const struct btf_type* type, int depth = 0) const {
     const std::string name = nameOf(type->name_off);
     switch (btf_kind(type)) {
     case BTF_KIND_STRUCT:
@@ -76,8 +94,9 @@ class Writer {
     case BTF_KIND_ENUM64:
       return "enum " + (name.empty() ? "{...}" : name);
     case BTF_KIND_ARRAY: {
-      const struct btf_type* element = resolve(btf_array(type)->type);
-      return (element == nullptr ? "unknown" : describe(element)) + "[" + std::to_string(btf_array(type)->nelems) + "]";
+      const struct btf_type* element = depth < kMaximumDepth ? resolve(btf_array(type)->type) : nullptr;
+      return (element == nullptr ? "unknown" : describe(element, depth + 1)) + "[" +
+             std::to_string(btf_array(type)->nelems) + "]";
     }
     default:
       return name.empty() ? "unknown" : name;
@@ -104,7 +123,7 @@ class Writer {
     }
     const auto number = value.get<std::int64_t>();
     if (number >= 0) {
-      return true; // nlohmann keeps numbers without a sign as unsigned, handled above
+      return fits(nlohmann::json(static_cast<std::uint64_t>(number)), bits, isSigned);
     }
     return isSigned && (bits >= 64 || number >= -(std::int64_t{1} << (bits - 1)));
   }
@@ -112,7 +131,7 @@ class Writer {
   static Outcome<void> writeScalar(const nlohmann::json& value, std::span<std::byte> memory, const std::string& path,
                                    const std::string& type, bool isSigned) {
     if (!value.is_number_integer()) {
-      return misfit(path, type, "needs an integer, got " + value.dump());
+      return misfit(path, type, "needs an integer, got " + shown(value));
     }
     if (!fits(value, memory.size() * 8, isSigned)) {
       return misfit(path, type,
@@ -124,6 +143,14 @@ class Writer {
                                      : static_cast<std::uint64_t>(value.get<std::int64_t>()),
           negative, memory);
     return {};
+  }
+
+  Outcome<void> writePointer(const nlohmann::json& value, std::span<std::byte> memory, const std::string& path) const {
+    const std::size_t size = btf__pointer_size(&btf_);
+    if (size == 0 || memory.size() < size) {
+      return misfit(path, "pointer", "its BTF type is larger than its place");
+    }
+    return writeScalar(value, memory.first(size), path, "pointer", false);
   }
 
   Outcome<void> writeInteger(const struct btf_type* type, const nlohmann::json& value, std::span<std::byte> memory,
@@ -138,7 +165,7 @@ class Writer {
       return {};
     }
     if (encoding == BTF_INT_BOOL && !(value.is_number_integer() && (value == 0 || value == 1))) {
-      return misfit(path, describe(type), "needs true or false, got " + value.dump());
+      return misfit(path, describe(type), "needs true or false, got " + shown(value));
     }
     if (type->size == 1 && value.is_string() && value.get_ref<const std::string&>().size() == 1) {
       store(static_cast<unsigned char>(value.get_ref<const std::string&>()[0]), false, place);
@@ -152,7 +179,7 @@ class Writer {
   Outcome<void> writeFloat(const struct btf_type* type, const nlohmann::json& value, std::span<std::byte> memory,
                            const std::string& path) const {
     if (!value.is_number()) {
-      return misfit(path, describe(type), "needs a number, got " + value.dump());
+      return misfit(path, describe(type), "needs a number, got " + shown(value));
     }
     if (type->size > memory.size()) {
       return misfit(path, describe(type), "its BTF type is larger than its place");
@@ -161,6 +188,9 @@ class Writer {
       const auto number = value.get<double>();
       std::memcpy(memory.data(), &number, sizeof(number));
     } else if (type->size == sizeof(float)) {
+      if (std::abs(value.get<double>()) > std::numeric_limits<float>::max()) {
+        return misfit(path, describe(type), shown(value) + " does not fit 4 bytes");
+      }
       const auto number = static_cast<float>(value.get<double>());
       std::memcpy(memory.data(), &number, sizeof(number));
     } else {
@@ -198,7 +228,7 @@ class Writer {
     const auto& name = value.get_ref<const std::string&>();
     const auto found = enumerator(type, name);
     if (!found) {
-      return misfit(path, describe(type), "it has no enumerator '" + name + "'");
+      return misfit(path, describe(type), "it has no enumerator " + shown(value));
     }
     store(found->first, found->second, place);
     return {};
@@ -223,7 +253,7 @@ class Writer {
       return {};
     }
     if (!value.is_array()) {
-      return misfit(path, describe(type), "needs an array, got " + value.dump());
+      return misfit(path, describe(type), "needs an array, got " + shown(value));
     }
     if (value.size() > array.nelems) {
       return misfit(path, describe(type), "got " + std::to_string(value.size()) + " elements");
@@ -237,10 +267,12 @@ class Writer {
     return {};
   }
 
-  /// The member called `name` of `type` or of its anonymous members, and where it begins, in bits.
+  /// The member called `name` of `type` or of its anonymous members, and where it begins, in bits. What was `searched`
+  /// in vain is not searched again: a hostile type can lead to another on 2^n ways, or to itself.
   std::optional<std::pair<const struct btf_member*, std::uint64_t>>
-  member(const struct btf_type* type, const std::string& name, std::uint32_t& bitfield, int depth) const {
-    if (depth > kMaximumDepth) {
+  member(const struct btf_type* type, const std::string& name, std::uint32_t& bitfield,
+         std::unordered_set<const struct btf_type*>& searched) const {
+    if (name.empty() || searched.size() > kMaximumAnonymous || !searched.insert(type).second) {
       return std::nullopt;
     }
     for (std::uint16_t i = 0; i < btf_vlen(type); ++i) {
@@ -253,7 +285,7 @@ class Writer {
       }
       const struct btf_type* inner = candidateName.empty() ? resolve(candidate.type) : nullptr;
       if (inner != nullptr && btf_is_composite(inner)) {
-        if (auto found = member(inner, name, bitfield, depth + 1)) {
+        if (auto found = member(inner, name, bitfield, searched)) {
           return std::pair(found->first, found->second + offset);
         }
       }
@@ -264,11 +296,12 @@ class Writer {
   Outcome<void> writeMembers(const struct btf_type* type, const nlohmann::json& value, std::span<std::byte> memory,
                              const std::string& path, int depth) {
     if (!value.is_object()) {
-      return misfit(path, describe(type), "needs an object, got " + value.dump());
+      return misfit(path, describe(type), "needs an object, got " + shown(value));
     }
     for (const auto& [name, part] : value.items()) {
       std::uint32_t bitfield = 0;
-      const auto found = member(type, name, bitfield, 0);
+      std::unordered_set<const struct btf_type*> searched;
+      const auto found = member(type, name, bitfield, searched);
       if (!found) {
         return misfit(path, describe(type), "it has no member '" + name + "'");
       }
@@ -278,6 +311,9 @@ class Writer {
           return done;
         }
         continue;
+      }
+      if (found->second % 8 != 0) {
+        return misfit(inner, describe(type), "its BTF type has it at no byte boundary");
       }
       const std::int64_t size = btf__resolve_size(&btf_, found->first->type);
       const std::uint64_t at = found->second / 8;
@@ -297,7 +333,7 @@ class Writer {
     const std::string type = "bitfield of " + std::to_string(bits) + " bits";
     const nlohmann::json number = value.is_boolean() ? nlohmann::json(value.get<bool>() ? 1U : 0U) : value;
     if (!number.is_number_integer() || !(fits(number, bits, false) || fits(number, bits, true))) {
-      return misfit(path, type, value.dump() + " does not fit");
+      return misfit(path, type, shown(value) + " does not fit");
     }
     if (bits > 64 || offset + bits > memory.size() * 8) {
       return misfit(path, type, "its BTF type is larger than its place");

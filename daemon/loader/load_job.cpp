@@ -73,7 +73,7 @@ nlohmann::json describeProgram(const struct bpf_program& program, JobReply& repl
   return described;
 }
 
-nlohmann::json describeMap(const struct bpf_map& map, JobReply& reply) {
+nlohmann::json describeMap(const std::string& name, const struct bpf_map& map, JobReply& reply) {
   struct bpf_map_info info{};
   __u32 length = sizeof(info);
   const int fd = bpf_map__fd(&map);
@@ -81,7 +81,7 @@ nlohmann::json describeMap(const struct bpf_map& map, JobReply& reply) {
     info = {};
   }
   nlohmann::json described;
-  described["name"] = mapName(map);
+  described["name"] = name;
   described["type"] = libbpf_bpf_map_type_str(bpf_map__type(&map));
   described["kernelId"] = info.id;
   described["keySize"] = bpf_map__key_size(&map);
@@ -127,6 +127,7 @@ class LoadJob {
     image_ = std::move(*image);
     digest_ = opened->bytes.digest();
     object_ = std::move(opened->object);
+    maps_ = MapsByName(*object_);
     return {};
   }
 
@@ -149,7 +150,7 @@ class LoadJob {
 
   Outcome<void> changeMaps() {
     for (const auto& [name, request] : section("maps").items()) {
-      const auto map = findMap(*object_, name);
+      const auto map = maps_.find(name);
       if (!map) {
         return std::unexpected(map.error());
       }
@@ -227,7 +228,7 @@ class LoadJob {
     }
     const struct btf* btf = bpf_object__btf(object_.get());
     for (const auto& [name, value] : variables.items()) {
-      const auto place = findVariable(*object_, name);
+      const auto place = findVariable(*object_, maps_, name);
       if (!place) {
         return std::unexpected(place.error());
       }
@@ -324,12 +325,12 @@ class LoadJob {
       for (std::size_t i = 0; i < targets->size(); ++i) {
         const std::string path = "programs." + name + ".attach[" + std::to_string(i) + "]";
         if (onlyCheck) {
-          if (auto checked = checkTarget(*object_, *program, (*targets)[i], path, descriptors_); !checked) {
+          if (auto checked = checkTarget(maps_, *program, (*targets)[i], path, descriptors_); !checked) {
             return checked;
           }
           continue;
         }
-        auto link = attachProgram(*object_, *program, (*targets)[i], path, descriptors_, log_);
+        auto link = attachProgram(maps_, *program, (*targets)[i], path, descriptors_, log_);
         if (!link) {
           return std::unexpected(std::move(link.error()));
         }
@@ -358,10 +359,9 @@ class LoadJob {
     }
     object["maps"] = nlohmann::json::array();
     nlohmann::json pinned = nlohmann::json::array();
-    const struct bpf_map* map = nullptr;
-    bpf_object__for_each_map(map, object_.get()) {
+    for (const auto& [name, map] : maps_.all()) {
       if (bpf_map__fd(map) >= 0 && bpf_map__autocreate(map)) {
-        object["maps"].push_back(describeMap(*map, reply));
+        object["maps"].push_back(describeMap(name, *map, reply));
       }
       if (bpf_map__is_pinned(map)) {
         pinned.push_back(bpf_map__pin_path(map));
@@ -401,6 +401,7 @@ class LoadJob {
   UniqueFd image_;
   std::string digest_;
   ObjectHandle object_;
+  MapsByName maps_;
   std::vector<std::pair<std::string, AttachedLink>> links_;
 };
 

@@ -22,6 +22,9 @@ std::string openErrorText(int code) {
 }
 
 std::string because(const LibbpfLog& log, int code) {
+  if (code == ENOENT && log.warnings().empty()) {
+    return "its BTF or its relocations refer to a section that the file does not have";
+  }
   return log.warnings().empty() ? openErrorText(code) : log.warnings().front() + " (" + openErrorText(code) + ")";
 }
 
@@ -30,6 +33,13 @@ std::string because(const LibbpfLog& log, int code) {
 Outcome<OpenedObject> openObject(BorrowedFd file, const std::string& name, const std::string& pinDirectory,
                                  const JobLimits& limits, const LibbpfLog& log) {
   auto bytes = object::ClientBytes::read(file, limits.objectBytes);
+  if (!bytes && bytes.error().code == EFBIG) {
+    nlohmann::json fields;
+    fields["message"] = bytes.error().message;
+    fields["limit"] = "objectBytes";
+    fields["maximum"] = limits.objectBytes;
+    return std::unexpected(Failure{"io.btfd.LimitExceeded", std::move(fields)});
+  }
   if (!bytes) {
     return invalidObject(bytes.error().message);
   }
@@ -46,7 +56,7 @@ Outcome<OpenedObject> openObject(BorrowedFd file, const std::string& name, const
   return OpenedObject{.bytes = std::move(*bytes), .object = std::move(object)};
 }
 
-Outcome<Variable> findVariable(struct bpf_object& object, const std::string& name) {
+Outcome<Variable> findVariable(const struct bpf_object& object, const MapsByName& maps, const std::string& name) {
   const struct btf* btf = bpf_object__btf(&object);
   std::vector<std::string> known;
   const std::uint32_t count = btf == nullptr ? 0 : btf__type_cnt(btf);
@@ -56,7 +66,7 @@ Outcome<Variable> findVariable(struct bpf_object& object, const std::string& nam
       continue;
     }
     const char* sectionName = btf__name_by_offset(btf, section->name_off);
-    const auto map = findMap(object, sectionName);
+    const auto map = maps.find(sectionName);
     std::size_t size = 0;
     auto* memory = map ? static_cast<std::byte*>(bpf_map__initial_value(*map, &size)) : nullptr;
     if (memory == nullptr) {

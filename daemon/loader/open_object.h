@@ -32,7 +32,7 @@ struct Variable {
 };
 
 /// The global variable called `name`, or io.btfd.NoSuchName.
-Outcome<Variable> findVariable(struct bpf_object& object, const std::string& name);
+Outcome<Variable> findVariable(const struct bpf_object& object, const MapsByName& maps, const std::string& name);
 
 /// A link for a job's answer; its descriptors become the answer's.
 nlohmann::json describeLink(const std::string& program, AttachedLink link, JobReply& reply);

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -97,7 +98,11 @@ Result<OpenedPerfEvents> openPerfEvents(const nlohmann::json& request) {
   attributes.freq = frequency ? 1 : 0;
   attributes.sample_freq = static_cast<std::uint64_t>(frequency ? *frequency : *period);
 
-  const auto pid = static_cast<pid_t>(number(request, "pid").value_or(-1));
+  const auto givenPid = number(request, "pid");
+  if (givenPid && (*givenPid < 0 || *givenPid > std::numeric_limits<pid_t>::max())) {
+    return fail("there is no process " + std::to_string(*givenPid), EINVAL);
+  }
+  const auto pid = static_cast<pid_t>(givenPid.value_or(-1));
   const auto onlyCpu = number(request, "cpu");
   const int cpus = libbpf_num_possible_cpus();
   if (onlyCpu && (*onlyCpu < 0 || *onlyCpu >= cpus)) {

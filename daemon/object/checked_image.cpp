@@ -80,6 +80,12 @@ Result<void> checkHeader(const Elf64_Ehdr& header) {
                     "); clang -target bpf -c makes one",
                 EINVAL);
   }
+  // libelf, and libbpf after it, read the table in place.
+  if (header.e_shoff % alignof(Elf64_Shdr) != 0) {
+    return fail("the file's section table lies at offset " + std::to_string(header.e_shoff) +
+                    ", which is no multiple of 8: the file is damaged",
+                EINVAL);
+  }
   return {};
 }
 

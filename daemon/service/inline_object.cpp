@@ -12,21 +12,32 @@
 
 namespace btfd::service {
 
+namespace {
+
+/// RFC 4648, section 4.
+bool isDigit(char character) {
+  return (character >= 'A' && character <= 'Z') || (character >= 'a' && character <= 'z') ||
+         (character >= '0' && character <= '9') || character == '+' || character == '/';
+}
+
+} // namespace
+
 Result<UniqueFd> decodeInlineObject(std::string_view base64) {
   if (base64.empty() || base64.size() % 4 != 0) {
     return fail("is no base64: its length is no multiple of 4", EINVAL);
   }
+  // EVP_DecodeBlock would skip white space and dashes at the ends, and take padding anywhere for zeros.
+  const std::size_t padding = base64.ends_with("==") ? 2 : base64.ends_with('=') ? 1 : 0;
+  if (!std::ranges::all_of(base64.substr(0, base64.size() - padding), isDigit)) {
+    return fail("is no base64", EINVAL);
+  }
   std::vector<unsigned char> bytes(base64.size() / 4 * 3);
-  // EVP_DecodeBlock would skip white space at the ends and count padding as bytes.
   const auto* text = reinterpret_cast<const unsigned char*>(base64.data()); // NOLINT
-  const int decoded = base64.find_first_of(" \t\r\n") != std::string_view::npos
-                          ? -1
-                          : EVP_DecodeBlock(bytes.data(), text, static_cast<int>(base64.size()));
+  const int decoded = EVP_DecodeBlock(bytes.data(), text, static_cast<int>(base64.size()));
   if (decoded < 0) {
     return fail("is no base64", EINVAL);
   }
-  const auto padding = static_cast<std::size_t>(std::ranges::count(base64.substr(base64.size() - 2), '='));
-  bytes.resize(static_cast<std::size_t>(decoded) - padding);
+  bytes.resize(static_cast<std::size_t>(decoded) - padding); // which it counts as bytes
 
   UniqueFd memfd(::memfd_create("btfd-inline-object", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memfd) {

@@ -17,11 +17,18 @@ constexpr std::size_t kMaximumLabelValue = 256;
 /// Bits of bpf(2)'s log_level (include/linux/bpf_verifier.h, BPF_LOG_MASK).
 constexpr std::int64_t kMaximumLogLevel = 7;
 
+/// Whether UTF-8 text has none of Unicode's control characters, which would play tricks on terminals: C0, DEL and C1.
 bool printable(std::string_view text) {
-  return std::ranges::none_of(text, [](char character) {
+  unsigned char before = 0;
+  for (const char character : text) {
     const auto byte = static_cast<unsigned char>(character);
-    return byte < 0x20 || byte == 0x7f;
-  });
+    const bool c1 = before == 0xc2 && byte >= 0x80 && byte <= 0x9f; // U+0080 to U+009F
+    if (byte < 0x20 || byte == 0x7f || c1) {
+      return false;
+    }
+    before = byte;
+  }
+  return true;
 }
 
 std::optional<InvalidField> checkName(const nlohmann::json& parameters) {
@@ -67,6 +74,9 @@ std::optional<InvalidField> checkLoad(const nlohmann::json& parameters) {
     return InvalidField{byDescriptor ? "object" : "objectFileDescriptor",
                         byDescriptor ? "cannot be there together with objectFileDescriptor"
                                      : "is missing: an object is needed, as descriptor or, in base64, as object"};
+  }
+  if (parameters.value("lifetime", "session") != "session") {
+    return InvalidField{"lifetime", "can only be \"session\""};
   }
   if (auto invalid = checkName(parameters)) {
     return invalid;

@@ -62,7 +62,8 @@ std::size_t descriptorCount(const registry::Object& object) {
 }
 
 std::string messageOf(const loader::Failure& failure) {
-  return failure.parameters.value("message", failure.error);
+  const auto message = failure.parameters.find("message");
+  return message == failure.parameters.end() || !message->is_string() ? failure.error : message->get<std::string>();
 }
 
 } // namespace

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <limits>
+#include <stdexcept>
 #include <utility>
 
 namespace btfd::service {
@@ -37,20 +39,35 @@ nlohmann::json toJson(const registry::Map& map, AnswerDescriptors& descriptors) 
   return json;
 }
 
+/// A number of type T; nlohmann would cut or convert what is none.
+template <typename T>
+T number(const nlohmann::json& json) {
+  if (!json.is_number_integer() || json < 0 || json > std::numeric_limits<T>::max()) {
+    throw std::out_of_range("a number is no number, or does not fit");
+  }
+  return json.get<T>();
+}
+
 /// Reads a worker's answer. Throws nlohmann's exceptions and std::out_of_range on one that makes no sense: a worker
 /// sends such only if it is broken, and there is one place that catches.
 class AnswerReader {
  public:
   explicit AnswerReader(loader::ChannelMessage& answer) : descriptors_(answer.descriptors) {}
 
-  UniqueFd descriptor(const nlohmann::json& index) { return std::move(descriptors_.at(index.get<std::size_t>())); }
+  UniqueFd descriptor(const nlohmann::json& index) {
+    UniqueFd descriptor = std::move(descriptors_.at(number<std::size_t>(index)));
+    if (!descriptor) {
+      throw std::out_of_range("a descriptor is named twice");
+    }
+    return descriptor;
+  }
 
   registry::Program program(const nlohmann::json& json) {
     registry::Program program;
     program.name = json.at("name").get<std::string>();
     program.section = json.at("section").get<std::string>();
     program.type = json.at("type").get<std::string>();
-    program.kernelId = json.at("kernelId").get<std::uint32_t>();
+    program.kernelId = number<std::uint32_t>(json.at("kernelId"));
     program.tag = json.at("tag").get<std::string>();
     program.descriptor = descriptor(json.at("descriptor"));
     return program;
@@ -60,10 +77,10 @@ class AnswerReader {
     registry::Map map;
     map.name = json.at("name").get<std::string>();
     map.type = json.at("type").get<std::string>();
-    map.kernelId = json.at("kernelId").get<std::uint32_t>();
-    map.keySize = json.at("keySize").get<std::uint32_t>();
-    map.valueSize = json.at("valueSize").get<std::uint32_t>();
-    map.maxEntries = json.at("maxEntries").get<std::uint32_t>();
+    map.kernelId = number<std::uint32_t>(json.at("kernelId"));
+    map.keySize = number<std::uint32_t>(json.at("keySize"));
+    map.valueSize = number<std::uint32_t>(json.at("valueSize"));
+    map.maxEntries = number<std::uint32_t>(json.at("maxEntries"));
     map.descriptor = descriptor(json.at("descriptor"));
     return map;
   }
@@ -74,7 +91,7 @@ class AnswerReader {
     link.kind = json.at("kind").get<std::string>();
     link.target = json.at("target").get<std::string>();
     if (const auto id = json.find("kernelId"); id != json.end()) {
-      link.kernelId = id->get<std::uint32_t>();
+      link.kernelId = number<std::uint32_t>(*id);
     }
     link.detachBySocketOption = json.at("detachBySocketOption").get<bool>();
     for (const auto& index : json.at("descriptors")) {

@@ -460,6 +460,9 @@ void WorkerPool::onAnswer(Worker& worker, loader::ChannelMessage answer) {
   loader::Outcome<loader::ChannelMessage> outcome = std::move(answer);
   if (const auto error = outcome->body.find("error"); error != outcome->body.end() && error->is_string()) {
     loader::Failure failure{error->get<std::string>(), outcome->body.value("parameters", nlohmann::json::object())};
+    if (!failure.parameters.is_object()) {
+      failure.parameters = nlohmann::json::object();
+    }
     outcome = std::unexpected(std::move(failure));
   }
   const bool outdated = worker.generation() != setupGeneration_;

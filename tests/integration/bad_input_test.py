@@ -67,8 +67,8 @@ class Objects(Disturbed):
             "wrong_machine": ("InvalidObject", ""), "big_endian": ("InvalidObject", "endian"),
             "truncated_header": ("InvalidObject", ""), "truncated_quarter": ("InvalidObject", ""),
             "truncated_half": ("InvalidObject", ""), "truncated_last_byte": ("InvalidObject", ""),
-            "no_btf": (("InvalidObject", "LoadFailed"), ""), "no_license": (("InvalidObject", "LoadFailed"), "icense"),
-            "unknown_section": (("InvalidObject", "LoadFailed"), "no_such_program_type"),
+            "no_btf": (("InvalidObject", "LoadFailed"), ""), "no_license": (("InvalidObject", "LoadFailed"), ""),
+            "unknown_section": (("InvalidObject", "LoadFailed"), ""),
             "legacy_maps": (("InvalidObject", "LoadFailed"), "maps"),
             "btf_bad_magic": ("InvalidObject", "BTF"), "btf_cut": ("InvalidObject", "BTF"),
             "btf_string_offset_absurd": ("InvalidObject", "BTF"), "btf_ext_bad_magic": ("InvalidObject", "BTF.ext"),
@@ -87,6 +87,17 @@ class Objects(Disturbed):
                 except VarlinkError as e:
                     self.assertIn(e.name, ("io.btfd.InvalidObject", "io.btfd.LoadFailed"))
         self.workers_are_the_same()
+
+    def test_without_a_license(self):
+        with self.refused("LoadFailed", stage="program", program="unlicensed") as refusal:
+            self.load("no_license")
+        self.assertIn("license", refusal.error.parameters["message"])
+        self.assertIn("GPL", refusal.error.parameters["verifierLog"])
+
+    def test_with_a_section_that_no_loader_knows(self):
+        with self.refused(("InvalidObject", "LoadFailed")) as refusal:
+            self.load("unknown_section")
+        self.assertIn("no_such_program_type", str(refusal.error.parameters))
 
     def rewritten(self, tool, *options):
         """The smallest test object, after one of LLVM's tools has been at it."""

@@ -164,6 +164,16 @@ TEST(CheckedImage, ASectionTableOutsideTheFileIsRefused) {
   EXPECT_NE(errorOf(withHeader([](auto& header) { header.e_shstrndx = 0xfe00; })), "");
 }
 
+TEST(CheckedImage, ASectionTableThatIsNotAlignedIsRefused) {
+  Bytes file = readFile(objectPath("exec_events.o"));
+  auto header = at<Elf64_Ehdr>(file, 0);
+  // A sound table, but one byte further on.
+  file.insert(file.begin() + static_cast<std::ptrdiff_t>(header.e_shoff), std::byte{0});
+  ++header.e_shoff;
+  put(file, 0, header);
+  EXPECT_THAT(errorOf(file), HasSubstr("multiple of 8"));
+}
+
 TEST(CheckedImage, ASectionOutsideTheFileIsRefused) {
   EXPECT_THAT(errorOf(withSection(2, [](auto& section) { section.sh_offset = std::uint64_t{1} << 40U; })),
               HasSubstr("section 2 lies outside the file"));

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +37,7 @@ class WorkerPoolTest : public testing::Test {
   };
 
   ~WorkerPoolTest() override {
+    stopAtBirth(false);
     pool_.reset();
     while (::waitpid(-1, nullptr, 0) > 0) {
     }
@@ -106,6 +108,18 @@ class WorkerPoolTest : public testing::Test {
     int status = 0;
     ASSERT_EQ(::waitpid(worker, &status, WUNTRACED), worker);
     ASSERT_TRUE(WIFSTOPPED(status));
+  }
+
+  /// Whether workers are stopped as soon as they are forked.
+  static void stopAtBirth(bool wanted) {
+    static bool stopping = false;
+    static const int registered = ::pthread_atfork(nullptr, nullptr, [] {
+      if (stopping) {
+        ::raise(SIGSTOP);
+      }
+    });
+    ASSERT_EQ(registered, 0);
+    stopping = wanted;
   }
 
   static void resume(pid_t worker) { ASSERT_EQ(::kill(worker, SIGCONT), 0); }

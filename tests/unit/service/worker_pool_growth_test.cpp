@@ -44,15 +44,12 @@ TEST_F(WorkerPoolTest, GrowsWhileAllAreBusyAndShrinksAgain) {
 }
 
 TEST_F(WorkerPoolTest, GrowsUpToItsBoundOnly) {
+  stopAtBirth(true);
   start({.count = 1, .maximumCount = 3, .queueLimit = 16});
-  stopAll();
   for (std::uint64_t party = 0; party < 5; ++party) {
     submit("slow", {party, 0});
-    runUntil([&] { return workers().size() == std::min<std::size_t>(party + 1, 3); });
-    for (const pid_t worker : workers()) {
-      ASSERT_EQ(::kill(worker, SIGSTOP), 0);
-    }
   }
+  runUntil([&] { return workers().size() == 3; });
   runFor(Milliseconds(200));
   EXPECT_EQ(workers().size(), 3U);
   resumeAll();
@@ -92,6 +89,7 @@ TEST_F(WorkerPoolTest, NothingIsForkedWhileForksAreSuspended) {
   pool_->suspendForks();
   pool_->suspendForks();
   ASSERT_EQ(::kill(workers().at(0), SIGKILL), 0);
+  runUntil([&] { return workers().empty(); });
   submit("waits");
   runFor(Milliseconds(200));
   EXPECT_THAT(workers(), IsEmpty());
