@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <string_view>
+#include <utility>
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -417,8 +418,7 @@ void WorkerPool::expireQueued() {
   for (auto& [party, waiting] : queues_) {
     for (Pending& pending : waiting) {
       if (pending.deadline <= now) {
-        expired.push_back(std::move(pending));
-        pending.id = 0;
+        expired.push_back(std::exchange(pending, Pending{})); // id 0 is nobody's
       }
     }
     std::erase_if(waiting, [](const Pending& pending) { return pending.id == 0; });
@@ -501,7 +501,7 @@ void WorkerPool::onEnd(Worker& worker) {
   }
   const bool expired = worker.expired();
   const auto found = std::ranges::find(workers_, &worker, &std::shared_ptr<Worker>::get);
-  const auto keptAlive = *found; // until this function is done
+  const auto keptAlive = std::move(*found); // until this function is done
   workers_.erase(found);
   if (pending && pending->release) {
     // Its descriptors were the front's, too, and go now; if that makes the kernel wait, it cannot be helped.

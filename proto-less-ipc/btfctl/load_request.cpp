@@ -191,7 +191,9 @@ Result<std::int64_t> parseDeadline(const std::string& text) {
 
 Result<json> loadParameters(const LoadOptions& options) {
   json parameters = json::object();
-  setUnlessEmpty(parameters, "name", options.name.empty() ? nameOfFile(options.object) : options.name);
+  if (std::string name = options.name.empty() ? nameOfFile(options.object) : options.name; !name.empty()) {
+    parameters["name"] = std::move(name);
+  }
   if (options.logLevel != 0) {
     parameters["verifierLogLevel"] = options.logLevel;
   }
