@@ -48,7 +48,7 @@ struct Config {
 
   struct KernelBtf {
     KernelBtfLoad load = KernelBtfLoad::Startup;
-    /// BTF or vmlinux ELF file to use instead of the kernel's own; empty: the kernel's own.
+    /// BTF or vmlinux ELF file for a kernel that shows no BTF; empty: none.
     std::string path;
     /// Whether the BTF of modules is used, too.
     bool modules = true;

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <string_view>
 
 #include <linux/netlink.h>
@@ -21,7 +20,8 @@ constexpr std::size_t kMaximumMessage = 4096;
 } // namespace
 
 bool isModuleEvent(std::span<const char> message) {
-  const std::string_view header(message.data(), ::strnlen(message.data(), message.size()));
+  const std::string_view whole(message.data(), message.size());
+  const auto header = whole.substr(0, whole.find('\0'));
   const auto at = header.find('@');
   if (at == std::string_view::npos) {
     return false;

@@ -52,8 +52,8 @@ class Channel : public testing::Test {
   /// Sends a packet with the header that channel.cpp puts in front.
   void sendRaw(std::uint32_t more, std::uint32_t bodyInMemfd, std::span<const std::uint8_t> body) {
     std::array<std::uint32_t, 2> header{more, bodyInMemfd};
-    std::array<iovec, 2> parts{{{header.data(), sizeof(header)},
-                                {const_cast<std::uint8_t*>(body.data()), body.size()}}}; // NOLINT: only sent
+    std::array<iovec, 2> parts{
+        {{header.data(), sizeof(header)}, {const_cast<std::uint8_t*>(body.data()), body.size()}}}; // NOLINT: only sent
     ASSERT_GE(::writev(front_.get(), parts.data(), parts.size()), 0);
   }
 

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -31,9 +32,9 @@ class JsonVariable : public testing::Test {
     EXPECT_FALSE(value.is_discarded()) << text;
     // Memory of exactly this size on the heap, so that a sanitizer sees what is written beside it.
     const auto exact = std::make_unique<std::byte[]>(memory.size()); // NOLINT(modernize-avoid-c-arrays)
-    std::memcpy(exact.get(), memory.data(), memory.size());
+    std::ranges::copy(memory, exact.get());
     const auto outcome = writeVariable(*btf(), type, value, std::span(exact.get(), memory.size()), "v");
-    std::memcpy(memory.data(), exact.get(), memory.size());
+    std::copy_n(exact.get(), memory.size(), memory.data());
     if (outcome) {
       return {};
     }

@@ -277,6 +277,7 @@ TEST_F(JsonVariable, BitfieldsKeepTheirNeighbours) {
     unsigned middle : 7;
     unsigned last : 22;
   };
+
   const std::uint32_t number = addInt("unsigned int", 4);
   const std::uint32_t type = id(btf__add_struct(btf(), "bits", 4));
   btf__add_field(btf(), "first", number, 0, 3);

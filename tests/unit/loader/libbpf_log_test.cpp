@@ -1,7 +1,6 @@
 #include "loader/libbpf_log.h"
 
 #include <bpf/libbpf.h>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

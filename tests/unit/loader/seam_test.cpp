@@ -11,6 +11,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <utility>
 
 /// In libbpf's archive, but not in its public headers.
 extern "C" __s32 btf__find_by_name_kind_own(const struct btf* btf, const char* name, __u32 kind);
@@ -26,10 +28,20 @@ std::vector<std::byte> rawBytes(const struct ::btf& btf) {
   return {data, data + size};
 }
 
-/// Leaves libbpf as it is at the end of each test.
 class Seam : public testing::Test {
  protected:
   ~Seam() override { setKernelSpec(KernelSpecState::libbpfsOwn); }
+
+  /// Lends a spec until the end of the test, when it is freed after it is lent no longer.
+  void lend(std::shared_ptr<const KernelSpec> spec) {
+    spec_ = std::move(spec);
+    setKernelSpec(KernelSpecState::lent, spec_.get());
+  }
+
+  [[nodiscard]] const KernelSpec& spec() const { return *spec_; }
+
+ private:
+  std::shared_ptr<const KernelSpec> spec_;
 };
 
 /// With a spec made by hand: a vmlinux and a module.
@@ -46,16 +58,14 @@ class HandMadeSeam : public Seam {
     test_support::writeFile(directory_ / "e1000", rawBytes(*module));
     auto built = KernelSpec::build({.directory = directory_.path(), .fallbackPath = {}}, 1);
     EXPECT_TRUE(built) << built.error().message;
-    spec_ = std::move(*built);
-    setKernelSpec(KernelSpecState::lent, spec_.get());
+    lend(std::move(*built));
   }
 
-  [[nodiscard]] const struct ::btf& vmlinux() const { return spec_->vmlinux(); }
+  [[nodiscard]] const struct ::btf& vmlinux() const { return spec().vmlinux(); }
 
-  [[nodiscard]] const struct ::btf& module() const { return *spec_->findModule("e1000")->btf; }
+  [[nodiscard]] const struct ::btf& module() const { return *spec().findModule("e1000")->btf; }
 
   test_support::TemporaryDirectory directory_;
-  std::shared_ptr<const KernelSpec> spec_;
 };
 
 TEST_F(HandMadeSeam, LendsTheResidentVmlinux) {
@@ -166,7 +176,7 @@ class LoadingSeam : public Seam {
 TEST_F(LoadingSeam, FiftyLoadsParseNothing) {
   const auto spec = KernelSpec::build({}, 1);
   ASSERT_TRUE(spec) << spec.error().message;
-  setKernelSpec(KernelSpecState::lent, spec->get());
+  lend(*spec);
   const SeamCounters before = seamCounters();
   for (int i = 0; i < 50; ++i) {
     ASSERT_EQ(load("tp_btf.o"), 0);
