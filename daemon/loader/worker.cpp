@@ -57,8 +57,10 @@ UniqueFd keepOnly(UniqueFd channel) {
     static_cast<void>(channel.release()); // closed with the others, or about to be standard input
   }
   const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  ::dup2(null.get(), STDIN_FILENO);
-  ::dup2(null.get(), STDOUT_FILENO);
+  if (null) { // without it, say in a bare chroot, they stay as they are
+    ::dup2(null.get(), STDIN_FILENO);
+    ::dup2(null.get(), STDOUT_FILENO);
+  }
   return UniqueFd(kChannelDescriptor);
 }
 
