@@ -59,7 +59,10 @@ class Requests {
     for (std::size_t at = mixed >> 32U & (slots_.size() - 1);; at = (at + 1) & (slots_.size() - 1)) {
       if (slots_[at] == kEmpty) {
         slots_[at] = static_cast<std::uint32_t>(requests_.size());
-        requests_.push_back({.type = record.type, .access = record.access, .kind = record.kind});
+        Request& request = requests_.emplace_back();
+        request.type = record.type;
+        request.access = record.access;
+        request.kind = record.kind;
         return slots_[at];
       }
       const Request& known = requests_[slots_[at]];
@@ -324,7 +327,8 @@ std::vector<Relocation> relocate(const Types& types, const Records& records,
   std::vector<Relocation> relocations;
   relocations.reserve(records.records.size());
   for (std::size_t index = 0; index < records.records.size(); ++index) {
-    Relocation& relocation = relocations.emplace_back(Relocation{.record = records.records[index]});
+    Relocation& relocation = relocations.emplace_back();
+    relocation.record = records.records[index];
     apply(requests.of(index), sections[relocation.record.section], records.foreign, relocation);
   }
   return relocations;
