@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <unistd.h>
 
 namespace {
 
@@ -104,7 +105,11 @@ void run(Tally& tally, const std::string& path, const char* btf, const core::Tar
   const auto records = image ? object::CoreRecords::read(*image) : std::unexpected(image.error());
   if (!records) {
     ++tally.skipped;
-    if (theirs) {
+    std::cout << path << ": refused: " << records.error().message << '\n';
+    // Refused on purpose: libbpf swaps such an object's bytes and loads it.
+    const bool foreign = records.error().message.find("byte order") != std::string::npos ||
+                         records.error().message.find("big-endian") != std::string::npos;
+    if (theirs && !foreign) {
       differ(tally, path, "libbpf takes it, btfd does not: " + records.error().message);
     }
     return;
@@ -131,6 +136,7 @@ void run(Tally& tally, const std::string& path, const char* btf, const core::Tar
   const auto ours = prepare(bpf_object__open_mem(bytes->bytes().data(), bytes->bytes().size(), &options));
   if (!theirs || !ours) {
     ++tally.skipped;
+    std::cout << path << ": not comparable: " << (theirs ? ours : theirs).error().message << '\n';
     if (theirs.has_value() != ours.has_value() && !(failed && !theirs)) {
       differ(tally, path,
              theirs ? "only libbpf prepares it: " + ours.error().message
@@ -158,6 +164,10 @@ int main(int argc, char** argv) {
   if (custom != nullptr) {
     source = {.directory = "/nonexistent", .fallbackPath = custom, .modules = false};
   }
+  if (::geteuid() != 0) {
+    std::cout << "making maps needs root\n";
+    return 77;
+  }
   const auto spec = btf::KernelSpec::build(source, 1);
   if (!spec) {
     std::cout << spec.error().message << '\n';
@@ -171,5 +181,5 @@ int main(int argc, char** argv) {
   std::cout << tally.objects << " objects, " << tally.relocations << " relocations (" << tally.poisoned << " poisoned, "
             << tally.failed << " failed), " << tally.skipped << " not comparable, " << tally.differences
             << " differences, " << std::chrono::duration<double, std::micro>(tally.time).count() << " us\n";
-  return tally.differences == 0 ? 0 : 1;
+  return tally.differences == 0 && tally.objects > 0 ? 0 : 1;
 }
