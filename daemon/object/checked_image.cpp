@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include <elf.h>
 #include <libelf.h>
@@ -152,7 +153,8 @@ Result<std::vector<Section>> readSections(std::span<const std::byte> bytes, Elf&
     if (!name) {
       return fail("the name of section " + std::to_string(index) + " lies outside the file's string table", EINVAL);
     }
-    sections.push_back({.name = *name, .type = (*header)->sh_type, .content = contentOf(bytes, **header)});
+    sections.push_back(
+        {.name = *name, .type = (*header)->sh_type, .link = (*header)->sh_link, .content = contentOf(bytes, **header)});
   }
   return sections;
 }
@@ -202,6 +204,32 @@ Result<CheckedImage> CheckedImage::check(const ClientBytes& bytes) {
 const Section* CheckedImage::find(std::string_view name) const {
   const auto found = std::ranges::find(sections_, name, &Section::name);
   return found == sections_.end() ? nullptr : &*found;
+}
+
+Result<std::vector<Function>> CheckedImage::functions() const {
+  const auto table = std::ranges::find(sections_, std::uint32_t{SHT_SYMTAB}, &Section::type);
+  std::vector<Function> functions;
+  if (table == sections_.end()) {
+    return functions;
+  }
+  if (table->link == 0 || table->link > sections_.size() || table->content.size() % sizeof(Elf64_Sym) != 0) {
+    return fail("the file's symbol table is broken", EINVAL);
+  }
+  const auto names = sections_[table->link - 1].content;
+  for (std::size_t at = 0; at < table->content.size(); at += sizeof(Elf64_Sym)) {
+    Elf64_Sym symbol{};
+    std::memcpy(&symbol, table->content.data() + at, sizeof(symbol));
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) { // NOLINT
+      continue;
+    }
+    const auto name = stringAt(names, symbol.st_name);
+    if (!name) {
+      return fail("the name of a function lies outside the file's string table", EINVAL);
+    }
+    functions.push_back({.name = *name, .section = symbol.st_shndx, .offset = symbol.st_value, .size = symbol.st_size});
+  }
+  std::ranges::sort(functions, {}, [](const Function& each) { return std::pair(each.section, each.offset); });
+  return functions;
 }
 
 } // namespace btfd::object

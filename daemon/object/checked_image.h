@@ -4,6 +4,7 @@
 #include "client_bytes.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,10 +15,21 @@ namespace btfd::object {
 /// A section of an object file, in its bytes.
 struct Section {
   std::string_view name;
-  /// sh_type (elf.h).
+  /// sh_type and sh_link (elf.h).
   std::uint32_t type = 0;
+  std::uint32_t link = 0;
   /// Empty for SHT_NOBITS.
   std::span<const std::byte> content;
+};
+
+/// A function of an object file, as its symbol table has it.
+struct Function {
+  std::string_view name;
+  /// Number of its section in the file's section table.
+  std::size_t section = 0;
+  /// Within the section, in bytes.
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
 };
 
 /// A client's object whose ELF structure has been checked: it is a 64-bit relocatable file for BPF in this machine's
@@ -33,6 +45,14 @@ class CheckedImage {
 
   /// The first section called `name`, or null.
   [[nodiscard]] const Section* find(std::string_view name) const;
+
+  /// The number in the file's section table of `section`, one of sections().
+  [[nodiscard]] std::size_t indexOf(const Section& section) const {
+    return static_cast<std::size_t>(&section - sections_.data()) + 1;
+  }
+
+  /// The functions of the symbol table, by section and offset; an error if the table is broken.
+  [[nodiscard]] Result<std::vector<Function>> functions() const;
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 

@@ -27,6 +27,11 @@ class ClientBytes {
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return {data_, size_}; }
 
+  /// `part` of bytes(), to be written to. Only this process sees what is written; digest() does too.
+  std::span<std::byte> writable(std::span<const std::byte> part) {
+    return {data_ + (part.data() - data_), part.size()};
+  }
+
   /// SHA-256 of the bytes, in lower-case hexadecimal.
   [[nodiscard]] std::string digest() const;
 

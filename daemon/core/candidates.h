@@ -1,0 +1,44 @@
+#pragma once
+
+#include "btf/kernel_spec.h"
+#include "relocation.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace btfd::core {
+
+/// One BTF that relocations are resolved against, with its index of names.
+struct Target {
+  Types types;
+  const btf::NameIndex* index = nullptr;
+  /// "vmlinux", or the module's name.
+  std::string_view name;
+};
+
+/// A kernel: its own BTF first, then what modules add to it. Refers to the BTFs and indexes, which must outlive it.
+class Targets {
+ public:
+  /// A kernel of which nothing is known: only relocations that ask nothing of it can be resolved.
+  Targets() = default;
+
+  explicit Targets(const btf::KernelSpec& spec);
+
+  /// `kernel` and `index`, without modules.
+  Targets(const struct ::btf& kernel, const btf::NameIndex& index);
+
+  [[nodiscard]] const Target& operator[](std::uint32_t index) const { return targets_[index]; }
+
+  /// The types that `local`, a type of `object`, may stand for: those with its essential name and kind. Only where the
+  /// kernel itself has none, modules are asked.
+  void findCandidates(const Types& object, TypeId local, std::vector<TargetType>& candidates) const;
+
+ private:
+  void findIn(std::uint32_t target, const struct btf_type& local, std::string_view name,
+              std::vector<TargetType>& candidates) const;
+
+  std::vector<Target> targets_;
+};
+
+} // namespace btfd::core

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "relocation.h"
+#include "value.h"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+namespace btfd::core {
+
+/// What is to be written into an instruction.
+struct Resolution {
+  Value local;
+  /// The kernel's answer.
+  Value target;
+  /// There is no answer, and the question is none that "no" answers.
+  bool poison = false;
+  /// The field's size changed in a way that no load of another width makes good: only instructions that access memory
+  /// are then poisoned.
+  bool loadSizeChanged = false;
+  /// The kernel's candidates agree on the offset, but not on the size.
+  bool loadSizeAmbiguous = false;
+};
+
+/// Applies `resolution` to the instruction at byte `offset` of `code`, in the byte order given, as libbpf's
+/// bpf_core_patch_insn does. Nothing is written unless the instruction is what the relocation expects.
+/// Returns whether it was poisoned, and why.
+Expected<Fault> patchInstruction(std::span<std::byte> code, std::size_t offset, const Resolution& resolution,
+                                 bool foreign);
+
+} // namespace btfd::core

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "base/error.h"
+#include "relocation.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace btfd::core {
+
+/// The CO-RE records of a .BTF.ext section.
+struct Records {
+  /// For each section with records: its name's offset in the BTF's strings.
+  std::vector<std::uint32_t> sections;
+  /// In the order in which they are applied.
+  std::vector<Record> records;
+  /// Whether the section is in the other byte order than this machine's.
+  bool foreign = false;
+
+  /// Whether any of them asks about the kernel, rather than about the object itself.
+  [[nodiscard]] bool needKernel() const;
+};
+
+/// Reads the CO-RE records of .BTF.ext. All of the section is checked as libbpf checks it, but what libbpf then ignores
+/// as a whole, and so loads unrelocated code, is an error here.
+Result<Records> readRecords(std::span<const std::byte> section);
+
+/// Makes `section`, which readRecords has read, one without CO-RE records.
+void dropRecords(std::span<std::byte> section);
+
+} // namespace btfd::core

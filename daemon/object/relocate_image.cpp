@@ -1,0 +1,115 @@
+#include "relocate_image.h"
+
+#include <bpf/btf.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+#include <linux/bpf.h>
+
+namespace btfd::object {
+
+namespace {
+
+Result<btf::BtfHandle> parseBtf(const Section& section) {
+  if (section.content.size() > std::numeric_limits<std::uint32_t>::max()) {
+    return fail("the object's .BTF section is too large", EFBIG);
+  }
+  btf::BtfHandle btf(btf__new(section.content.data(), static_cast<std::uint32_t>(section.content.size())));
+  if (!btf) {
+    return failErrno("the object's .BTF section is corrupt", errno);
+  }
+  return btf;
+}
+
+} // namespace
+
+Result<CoreRecords> CoreRecords::read(const CheckedImage& image) {
+  CoreRecords core;
+  core.image_ = image.bytes();
+  const Section* extension = image.find(".BTF.ext");
+  if (extension == nullptr) {
+    return core;
+  }
+  auto records = core::readRecords(extension->content);
+  if (!records) {
+    return std::unexpected(std::move(records.error()));
+  }
+  if (records->records.empty()) {
+    return core;
+  }
+  const Section* section = image.find(".BTF");
+  if (section == nullptr) {
+    return fail("the object has CO-RE relocations in .BTF.ext, but no .BTF section that says what they are about",
+                EINVAL);
+  }
+  auto btf = parseBtf(*section);
+  if (!btf) {
+    return std::unexpected(std::move(btf.error()));
+  }
+  core.btf_ = std::move(*btf);
+  core.extension_ = extension->content;
+  core.records_ = std::move(*records);
+  for (const std::uint32_t name : core.records_.sections) {
+    const Section* code = image.find(core.types().string(name));
+    const bool isCode = code != nullptr && !code->name.empty();
+    core.sections_.push_back(isCode ? *code : Section{});
+    core.indexes_.push_back(isCode ? image.indexOf(*code) : 0);
+  }
+  auto functions = image.functions();
+  if (!functions) {
+    return std::unexpected(std::move(functions.error()));
+  }
+  core.functions_ = std::move(*functions);
+  return core;
+}
+
+std::vector<core::Relocation> CoreRecords::relocate(ClientBytes& bytes, const core::Targets& targets) const {
+  if (empty()) {
+    return {};
+  }
+  std::vector<std::span<std::byte>> sections;
+  sections.reserve(sections_.size());
+  for (const Section& section : sections_) {
+    sections.push_back(section.content.empty() ? std::span<std::byte>{} : bytes.writable(section.content));
+  }
+  auto relocations = core::relocate(types(), records_, sections, targets);
+  drop(bytes);
+  return relocations;
+}
+
+void CoreRecords::drop(ClientBytes& bytes) const {
+  if (!empty()) {
+    core::dropRecords(bytes.writable(extension_));
+  }
+}
+
+const Function* CoreRecords::find(const core::Relocation& relocation) const {
+  // Sorted by section and offset: the last one that begins at or before the instruction.
+  const std::pair place{indexes_[relocation.record.section], std::uint64_t{relocation.record.instructionOffset}};
+  const auto after = std::ranges::upper_bound(
+      functions_, place, {}, [](const Function& each) { return std::pair(each.section, each.offset); });
+  if (after == functions_.begin()) {
+    return nullptr;
+  }
+  const Function& function = *std::prev(after);
+  return function.section == place.first && place.second - function.offset < function.size ? &function : nullptr;
+}
+
+std::string_view CoreRecords::functionOf(const core::Relocation& relocation) const {
+  const Function* function = find(relocation);
+  return function == nullptr ? std::string_view{} : function->name;
+}
+
+std::uint32_t CoreRecords::instructionOf(const core::Relocation& relocation) const {
+  const Function* function = find(relocation);
+  const std::uint64_t begin = function == nullptr ? 0 : function->offset;
+  return static_cast<std::uint32_t>((relocation.record.instructionOffset - begin) / sizeof(struct bpf_insn));
+}
+
+bool CoreRecords::isShared(const core::Relocation& relocation) const {
+  return sections_[relocation.record.section].name == ".text";
+}
+
+} // namespace btfd::object
