@@ -2,7 +2,6 @@
 #include "test_support/files.h"
 
 #include <bpf/libbpf.h>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

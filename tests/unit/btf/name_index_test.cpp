@@ -61,8 +61,8 @@ BtfHandle makeMixedBtf() {
 TEST(NameIndex, FindsWhatLibbpfFindsForEachNameAndKind) {
   const BtfHandle btf = makeMixedBtf();
   const NameIndex index(*btf, 1);
-  for (const std::string name : {"int", "task", "task___v2", "task___v3", "task___v4", "state", "later", "run", "double",
-                                 "counter", ".data", "pid", "RUNNING", "absent"}) {
+  for (const std::string name : {"int", "task", "task___v2", "task___v3", "task___v4", "state", "later", "run",
+                                 "double", "counter", ".data", "pid", "RUNNING", "absent"}) {
     for (std::uint32_t kind = BTF_KIND_INT; kind <= BTF_KIND_ENUM64; ++kind) {
       EXPECT_EQ(index.find(name, kind), libbpfFinds(*btf, name, kind)) << name << " of kind " << kind;
     }

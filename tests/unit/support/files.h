@@ -88,8 +88,8 @@ inline UniqueFd memfdOf(std::string_view content, int seals = 0) {
 /// The number of descriptors that this process has open.
 inline std::size_t openDescriptors() {
   // One of them is the iterator's own.
-  return static_cast<std::size_t>(
-             std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator())) -
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                                                std::filesystem::directory_iterator())) -
          1;
 }
 
