@@ -121,8 +121,11 @@ void runWorker(UniqueFd channel, const WorkerSetup& setup) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::prctl(PR_SET_NAME, "btfd-worker");
   setKernelSpec(setup.kernelSpecState, setup.kernelSpec.get());
+  // Outlives the exception: closing the channel tells the front, which would kill the worker before it says how it
+  // ended.
+  Worker worker(keepOnly(std::move(channel)), setup);
   try {
-    Worker(keepOnly(std::move(channel)), setup).run();
+    worker.run();
   } catch (const std::exception& exception) {
     // Out of memory, or a bug: the front reports the worker as lost, and this is the trace that is left of why.
     std::fprintf(stderr, "btfd-worker: %s\n", exception.what()); // NOLINT(cppcoreguidelines-pro-type-vararg)
