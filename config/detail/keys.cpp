@@ -1,5 +1,6 @@
 #include "config/detail/keys.h"
 
+#include "base/near_misses.h"
 #include "config/detail/document.h"
 
 #include <algorithm>
@@ -214,23 +215,6 @@ std::string folded(std::string_view name) {
     }
   }
   return result;
-}
-
-/// Levenshtein's distance: the least number of characters to insert, delete or replace.
-std::size_t editDistance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  for (std::size_t i = 0; i <= to.size(); ++i) {
-    row[i] = i;
-  }
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < to.size(); ++j) {
-      const std::size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row[to.size()];
 }
 
 /// A name that could stand for an unknown one: a key, or (with an empty `section`) a section's name.
