@@ -3,6 +3,7 @@
 #include "btf/kernel_spec.h"
 #include "relocation.h"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,8 @@ class Targets {
   Targets(const struct ::btf& kernel, const btf::NameIndex& index);
 
   [[nodiscard]] const Target& operator[](std::uint32_t index) const { return targets_[index]; }
+
+  [[nodiscard]] std::size_t size() const { return targets_.size(); }
 
   /// The types that `local`, a type of `object`, may stand for: those with its essential name and kind. Only where the
   /// kernel itself has none, modules are asked.

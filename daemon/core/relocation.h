@@ -4,7 +4,6 @@
 #include "types.h"
 
 #include <cstdint>
-#include <string_view>
 
 namespace btfd::core {
 
@@ -24,9 +23,6 @@ enum class Kind : std::uint32_t {
   enumeratorValue = 11,
   typeMatches = 12,
 };
-
-/// How the kind is called by libbpf and others: "byte_off", "type_exists" and so on; "unknown" for what is none.
-std::string_view kindName(Kind kind);
 
 constexpr bool isFieldKind(Kind kind) {
   return kind <= Kind::fieldRightShift;

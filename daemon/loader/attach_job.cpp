@@ -51,11 +51,16 @@ Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors
   if (!image || !held) {
     return std::unexpected(image ? held.error() : image.error());
   }
-  auto opened = openObject(*image, request.value("name", ""), {}, limits, log);
+  auto given = readObject(*image, limits);
+  if (!given) {
+    return std::unexpected(std::move(given.error()));
+  }
+  given->core.drop(given->bytes); // the program that is held has been relocated
+  auto opened = openObject(*given, request.value("name", ""), {}, log);
   if (!opened) {
     return std::unexpected(std::move(opened.error()));
   }
-  struct bpf_object& object = *opened->object;
+  struct bpf_object& object = **opened;
   const auto name = request.value("program", "");
   const auto program = findProgram(object, name);
   if (!program) {

@@ -1,5 +1,6 @@
 #include "channel.h"
 
+#include "base/memfd.h"
 #include "message_body.h"
 
 #include <algorithm>
@@ -70,21 +71,6 @@ Result<void> sendPacket(BorrowedFd channel, PacketHeader header, std::span<const
   return {};
 }
 
-Result<UniqueFd> intoMemfd(std::span<const std::uint8_t> bytes) {
-  UniqueFd memfd(::memfd_create("btfd-message", MFD_CLOEXEC));
-  if (!memfd) {
-    return failErrno("cannot make a memfd", errno);
-  }
-  for (std::size_t at = 0; at < bytes.size();) {
-    const ssize_t put = ::write(memfd.get(), bytes.data() + at, bytes.size() - at);
-    if (put < 0 && errno != EINTR) {
-      return failErrno("cannot fill a memfd", errno);
-    }
-    at += static_cast<std::size_t>(std::max<ssize_t>(put, 0));
-  }
-  return memfd;
-}
-
 Result<std::vector<std::byte>> fromMemfd(BorrowedFd memfd) {
   struct stat status{};
   if (::fstat(memfd.get(), &status) < 0 || !S_ISREG(status.st_mode) ||
@@ -131,7 +117,7 @@ Result<void> sendMessage(BorrowedFd channel, const nlohmann::json& body, std::sp
   std::vector<BorrowedFd> all(descriptors.begin(), descriptors.end());
   UniqueFd memfd;
   if (encoded.size() > kInlineBody) {
-    auto filled = intoMemfd(encoded);
+    auto filled = sealedMemfd("btfd-message", std::as_bytes(std::span(encoded)));
     if (!filled) {
       return std::unexpected(std::move(filled.error()));
     }

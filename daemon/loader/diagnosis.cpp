@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdint>
 #include <fstream>
 #include <iterator>
@@ -129,6 +130,20 @@ std::string_view rejectionReason(std::string_view log) {
   return {};
 }
 
+std::optional<std::uint32_t> poisonedInstruction(std::string_view log) {
+  // As in "12: (85) call unknown#195896080" (kernel/bpf/disasm.c, __func_get_name).
+  constexpr std::string_view kCall = ": (85) call unknown#195896080";
+  const auto at = log.rfind(kCall);
+  if (at == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const auto line = log.substr(0, at).rfind('\n');
+  const std::string_view number = log.substr(line + 1, at - (line + 1)); // npos + 1 is 0: the log's first line
+  std::uint32_t instruction = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), instruction);
+  return error == std::errc{} && end == number.data() + number.size() ? std::optional(instruction) : std::nullopt;
+}
+
 std::string rejectionHint(std::string_view log) {
   const auto says = [&](std::string_view text) { return log.find(text) != std::string_view::npos; };
   if (says("cannot call GPL-restricted function") || says("cannot call GPL only function") ||
@@ -136,10 +151,6 @@ std::string rejectionHint(std::string_view log) {
     return "the object's license section does not say a GPL-compatible license, such as char LICENSE[] "
            "SEC(\"license\") = "
            "\"GPL\"";
-  }
-  if (says("<invalid CO-RE relocation>")) {
-    return "the program reaches code whose CO-RE relocation this kernel cannot satisfy; guard it with "
-           "bpf_core_field_exists() or the like";
   }
   if (says("BPF program is too large")) {
     return "the program is too complex for the verifier: shorten loops or split it";

@@ -2,6 +2,8 @@
 
 #include <bpf/libbpf.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,6 +16,11 @@ std::string explain(int code, enum bpf_prog_type type);
 
 /// The line of a verifier log that says why the program was rejected, or empty.
 std::string_view rejectionReason(std::string_view verifierLog);
+
+/// Number of the poisoned instruction that the verifier has reached, as the log has it, or nothing: CO-RE relocations
+/// that the kernel lacks something for are made calls of a helper that there is none of (libbpf's
+/// bpf_core_poison_insn).
+std::optional<std::uint32_t> poisonedInstruction(std::string_view verifierLog);
 
 /// A hint on what to do about a rejection, or empty.
 std::string rejectionHint(std::string_view verifierLog);

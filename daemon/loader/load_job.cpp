@@ -1,12 +1,12 @@
 #include "load_job.h"
 
 #include "attach.h"
+#include "base/memfd.h"
 #include "diagnosis.h"
 #include "json_variable.h"
 #include "libbpf_log.h"
-#include "object/checked_image.h"
-#include "object/client_bytes.h"
 #include "open_object.h"
+#include "relocations.h"
 #include "seam.h"
 
 #include <bpf/bpf.h>
@@ -15,9 +15,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include <fcntl.h>
-#include <sys/mman.h>
 
 namespace btfd::loader {
 
@@ -25,29 +25,14 @@ namespace {
 
 /// The object file as something that nobody can change any more: the client's own memfd if it is sealed, else a copy.
 Result<UniqueFd> immutableImage(BorrowedFd given, const object::ClientBytes& bytes) {
-  constexpr int kSeals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
-  const int seals = ::fcntl(given.get(), F_GET_SEALS);
-  if (seals >= 0 && (seals & kSeals) == kSeals) {
-    UniqueFd duplicate(::fcntl(given.get(), F_DUPFD_CLOEXEC, 3));
-    if (!duplicate) {
-      return failErrno("cannot duplicate the object's descriptor", errno);
-    }
-    return duplicate;
+  if (!isSealed(given)) {
+    return sealedMemfd("btfd-object", bytes.bytes());
   }
-  UniqueFd copy(::memfd_create("btfd-object", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!copy) {
-    return failErrno("cannot make a memfd", errno);
+  UniqueFd duplicate(::fcntl(given.get(), F_DUPFD_CLOEXEC, 3));
+  if (!duplicate) {
+    return failErrno("cannot duplicate the object's descriptor", errno);
   }
-  const auto content = bytes.bytes();
-  for (std::size_t at = 0; at < content.size();) {
-    const ssize_t put = ::write(copy.get(), content.data() + at, content.size() - at);
-    if (put < 0 && errno != EINTR) {
-      return failErrno("cannot copy the object file", errno);
-    }
-    at += static_cast<std::size_t>(std::max<ssize_t>(put, 0));
-  }
-  ::fcntl(copy.get(), F_ADD_SEALS, kSeals | F_SEAL_SEAL);
-  return copy;
+  return duplicate;
 }
 
 nlohmann::json describeProgram(const struct bpf_program& program, JobReply& reply) {
@@ -100,8 +85,8 @@ class LoadJob {
 
   Outcome<JobReply> run() {
     // Each step leaves what it made in members whose destructors undo it: a failure at any of them leaves nothing.
-    for (const auto step : {&LoadJob::open, &LoadJob::choosePrograms, &LoadJob::changeMaps, &LoadJob::setVariables,
-                            &LoadJob::prepareVerifierLog, &LoadJob::load, &LoadJob::attach}) {
+    for (const auto step : {&LoadJob::open, &LoadJob::choosePrograms, &LoadJob::checkRelocations, &LoadJob::changeMaps,
+                            &LoadJob::setVariables, &LoadJob::prepareVerifierLog, &LoadJob::load, &LoadJob::attach}) {
       if (auto done = (this->*step)(); !done) {
         detachAll();
         return std::unexpected(std::move(done.error()));
@@ -116,17 +101,28 @@ class LoadJob {
     if (!file) {
       return std::unexpected(file.error());
     }
-    auto opened = openObject(*file, parameters_.value("name", ""), pinDirectory_, limits_, log_);
-    if (!opened) {
-      return std::unexpected(std::move(opened.error()));
+    auto given = readObject(*file, limits_);
+    if (!given) {
+      return std::unexpected(std::move(given.error()));
     }
-    auto image = immutableImage(*file, opened->bytes);
+    given_ = std::move(*given);
+    // Both are of the object as the client gave it: before its relocations are applied.
+    digest_ = given_->bytes.digest();
+    auto image = immutableImage(*file, given_->bytes);
     if (!image) {
       return invalidObject(image.error().message);
     }
     image_ = std::move(*image);
-    digest_ = opened->bytes.digest();
-    object_ = std::move(opened->object);
+    auto relocations = Relocations::apply(*given_);
+    if (!relocations) {
+      return std::unexpected(std::move(relocations.error()));
+    }
+    relocations_ = std::move(*relocations);
+    auto opened = openObject(*given_, parameters_.value("name", ""), pinDirectory_, log_);
+    if (!opened) {
+      return std::unexpected(std::move(opened.error()));
+    }
+    object_ = std::move(*opened);
     maps_ = MapsByName(*object_);
     return {};
   }
@@ -147,6 +143,8 @@ class LoadJob {
     }
     return {};
   }
+
+  Outcome<void> checkRelocations() { return relocations_.check(*object_); }
 
   Outcome<void> changeMaps() {
     for (const auto& [name, request] : section("maps").items()) {
@@ -298,7 +296,11 @@ class LoadJob {
 
   void addVerifierLog(const std::string& program, int code, std::string& why, nlohmann::json& parameters) const {
     const std::string_view log = verifierLog_.text();
-    if (const auto reason = rejectionReason(log); !reason.empty()) {
+    if (const auto* relocation = relocations_.reached(program, seam_.report().failedFunctions, log)) {
+      why += ": it reaches code that this kernel cannot satisfy: " + relocations_.sentence(*relocation) +
+             "; guard the code with bpf_core_field_exists() or the like";
+      parameters["relocations"] = nlohmann::json::array({relocations_.record(*relocation)});
+    } else if (const auto reason = rejectionReason(log); !reason.empty()) {
       why += ": " + std::string(reason);
     }
     if (const std::string hint = rejectionHint(log); !hint.empty()) {
@@ -398,6 +400,8 @@ class LoadJob {
   VerifierLogBuffer& verifierLog_;
   LibbpfLog log_;
   SeamScope seam_;
+  std::optional<GivenObject> given_;
+  Relocations relocations_;
   UniqueFd image_;
   std::string digest_;
   ObjectHandle object_;

@@ -30,8 +30,7 @@ std::string because(const LibbpfLog& log, int code) {
 
 } // namespace
 
-Outcome<OpenedObject> openObject(BorrowedFd file, const std::string& name, const std::string& pinDirectory,
-                                 const JobLimits& limits, const LibbpfLog& log) {
+Outcome<GivenObject> readObject(BorrowedFd file, const JobLimits& limits) {
   auto bytes = object::ClientBytes::read(file, limits.objectBytes);
   if (!bytes && bytes.error().code == EFBIG) {
     nlohmann::json fields;
@@ -47,13 +46,24 @@ Outcome<OpenedObject> openObject(BorrowedFd file, const std::string& name, const
   if (!image) {
     return invalidObject(image.error().message);
   }
+  auto core = object::CoreRecords::read(*image);
+  if (!core) {
+    return invalidObject(core.error().message);
+  }
+  return GivenObject{.bytes = std::move(*bytes), .core = std::move(*core)};
+}
+
+Outcome<ObjectHandle> openObject(const GivenObject& given, const std::string& name, const std::string& pinDirectory,
+                                 const LibbpfLog& log) {
+  // No token: the daemon has the capabilities, and libbpf would try to make one for each object.
   LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = name.empty() ? "object" : name.c_str(),
-              .pin_root_path = pinDirectory.empty() ? nullptr : pinDirectory.c_str());
-  ObjectHandle object(bpf_object__open_mem(image->bytes().data(), image->bytes().size(), &options));
+              .pin_root_path = pinDirectory.empty() ? nullptr : pinDirectory.c_str(), .bpf_token_path = "");
+  const auto image = given.bytes.bytes();
+  ObjectHandle object(bpf_object__open_mem(image.data(), image.size(), &options));
   if (!object) {
     return invalidObject("libbpf cannot open the object: " + because(log, errno));
   }
-  return OpenedObject{.bytes = std::move(*bytes), .object = std::move(object)};
+  return object;
 }
 
 Outcome<Variable> findVariable(const struct bpf_object& object, const MapsByName& maps, const std::string& name) {

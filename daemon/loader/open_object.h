@@ -6,6 +6,7 @@
 #include "job.h"
 #include "libbpf_log.h"
 #include "object/client_bytes.h"
+#include "object/relocate_image.h"
 
 #include <cstddef>
 #include <span>
@@ -14,16 +15,19 @@
 
 namespace btfd::loader {
 
-/// A client's object, read and opened by libbpf, nothing of it in the kernel yet.
-struct OpenedObject {
+/// A client's object as it was read: checked, nothing of it in the kernel, not opened by libbpf yet.
+struct GivenObject {
   object::ClientBytes bytes;
-  ObjectHandle object;
+  object::CoreRecords core;
 };
 
-/// Reads, checks and opens the object in `file`. `name` is what it is to be called, its own name if empty; maps that it
-/// wants pinned by name go below `pinDirectory`. What is wrong with it is io.btfd.InvalidObject.
-Outcome<OpenedObject> openObject(BorrowedFd file, const std::string& name, const std::string& pinDirectory,
-                                 const JobLimits& limits, const LibbpfLog& log);
+/// Reads and checks the object in `file`. What is wrong with it is io.btfd.InvalidObject.
+Outcome<GivenObject> readObject(BorrowedFd file, const JobLimits& limits);
+
+/// Opens what was read, as it is now. `name` is what it is to be called, its own name if empty; maps that it wants
+/// pinned by name go below `pinDirectory`. What libbpf finds wrong with it is io.btfd.InvalidObject.
+Outcome<ObjectHandle> openObject(const GivenObject& given, const std::string& name, const std::string& pinDirectory,
+                                 const LibbpfLog& log);
 
 /// A global variable of an opened object: its BTF type, and the memory that its map will start with.
 struct Variable {

@@ -104,11 +104,29 @@ void keepVerifierLog(SeamScope& scope, const char* name, const struct bpf_prog_l
   }
 }
 
+/// The functions of a program that is given to bpf(2) with `opts`.
+std::vector<LoadedFunction> functionsOf(const struct bpf_prog_load_opts* opts) {
+  std::vector<LoadedFunction> functions;
+  const auto* records = opts == nullptr ? nullptr : static_cast<const char*>(opts->func_info);
+  for (std::uint32_t i = 0; records != nullptr && i < opts->func_info_cnt; ++i) {
+    // Newer compilers may write longer records than this one knows.
+    struct bpf_func_info record{};
+    std::memcpy(&record, records + std::size_t{i} * opts->func_info_rec_size,
+                std::min<std::size_t>(sizeof(record), opts->func_info_rec_size));
+    functions.push_back({.instruction = record.insn_off, .type = record.type_id});
+  }
+  return functions;
+}
+
 } // namespace
 
 void setKernelSpec(KernelSpecState kernelSpec, const btf::KernelSpec* spec) {
   state().kernelSpec = kernelSpec;
   state().spec = spec;
+}
+
+LentSpec kernelSpec() {
+  return {.state = state().kernelSpec, .spec = state().spec};
 }
 
 SeamCounters seamCounters() {
@@ -198,10 +216,6 @@ extern "C" __s32 __wrap_btf__find_by_name_kind_own(const struct btf* btf, const 
   return vmlinux ? findInVmlinux(name, kind) : findInModule(*module, name, kind);
 }
 
-extern "C" size_t __wrap_bpf_core_essential_name_len(const char* name) {
-  return btfd::btf::essentialName(name).size();
-}
-
 extern "C" int __wrap_bpf_prog_load(enum bpf_prog_type type, const char* name, const char* license,
                                     const struct bpf_insn* insns, size_t count, struct bpf_prog_load_opts* opts) {
   SeamScope* scope = state().scope;
@@ -214,15 +228,16 @@ extern "C" int __wrap_bpf_prog_load(enum bpf_prog_type type, const char* name, c
     return duplicate < 0 ? -errno : duplicate;
   }
   int result = __real_bpf_prog_load(type, name, license, insns, count, opts);
-  if (result < 0 && errno == ENOSPC && opts->log_level != 0) {
+  if (result < 0 && errno == ENOSPC && opts != nullptr && opts->log_level != 0) {
     // The log did not fit; since Linux 6.4 the buffer holds its end. Ask again without a log for what really is wrong.
     opts->log_level = 0;
     result = __real_bpf_prog_load(type, name, license, insns, count, opts);
-  } else if (result >= 0) {
+  } else if (result >= 0 && opts != nullptr) {
     keepVerifierLog(*scope, name, *opts);
   }
   if (result < 0) {
     scope->mutableReport().failedProgram = name;
+    scope->mutableReport().failedFunctions = functionsOf(opts);
   }
   return result;
 }

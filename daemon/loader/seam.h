@@ -21,9 +21,6 @@
 ///   btf__free                  lets what was borrowed be
 ///   btf__find_by_name_kind     answers from the index instead of scanning
 ///   btf__find_by_name_kind_own likewise
-///   bpf_core_essential_name_len  the same answer in a fraction of the time: libbpf asks it of each type's name
-///   whenever it
-///                              looks for candidates
 ///   bpf_prog_load              can answer with a program that is already loaded; keeps verifier logs
 ///   bpf_map_create             notes which map the kernel refused
 ///
@@ -46,6 +43,15 @@ enum class KernelSpecState : std::uint8_t {
 /// Decides what libbpf finds from now on; `spec` is for `lent` only and must outlive all use of libbpf.
 void setKernelSpec(KernelSpecState state, const btf::KernelSpec* spec = nullptr);
 
+/// What setKernelSpec said last.
+struct LentSpec {
+  KernelSpecState state = KernelSpecState::libbpfsOwn;
+  /// For `lent`; otherwise null.
+  const btf::KernelSpec* spec = nullptr;
+};
+
+LentSpec kernelSpec();
+
 /// How often libbpf borrowed and gave back, and whether it asked in vain. Counted since the process started.
 struct SeamCounters {
   std::uint64_t borrowed = 0;
@@ -62,10 +68,20 @@ struct HeldProgram {
   BorrowedFd descriptor;
 };
 
+/// Where a function begins in a program's instructions, as the kernel was told.
+struct LoadedFunction {
+  /// Number of its first instruction.
+  std::uint32_t instruction = 0;
+  /// Its type in the object's BTF.
+  std::uint32_t type = 0;
+};
+
 /// What the kernel said of a program or map while a SeamScope was there.
 struct SeamReport {
   /// The last program that bpf(2) refused.
   std::optional<std::string> failedProgram;
+  /// Its functions: the program itself and those that libbpf appended.
+  std::vector<LoadedFunction> failedFunctions;
   /// The last map that bpf(2) refused.
   std::optional<std::string> failedMap;
   /// Verifier logs of the programs that were loaded with a log level, by name.

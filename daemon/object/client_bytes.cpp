@@ -1,5 +1,7 @@
 #include "client_bytes.h"
 
+#include "base/memfd.h"
+
 #include <openssl/evp.h>
 
 #include <array>
@@ -27,12 +29,6 @@ std::unexpected<Error> notRegular(mode_t mode) {
   default:
     return fail("the descriptor is no regular file or memfd", EINVAL);
   }
-}
-
-bool isImmutable(BorrowedFd file) {
-  const int seals = ::fcntl(file.get(), F_GET_SEALS);
-  constexpr int kNeeded = F_SEAL_WRITE | F_SEAL_SHRINK;
-  return seals >= 0 && (seals & kNeeded) == kNeeded;
 }
 
 Result<void> readAll(BorrowedFd file, std::byte* data, std::size_t size) {
@@ -75,7 +71,7 @@ Result<ClientBytes> ClientBytes::read(BorrowedFd file, std::uint64_t limit) {
   if ((access & O_PATH) != 0 || access == O_WRONLY) {
     return fail("the object file's descriptor is not open for reading", EBADF);
   }
-  const bool immutable = isImmutable(file);
+  const bool immutable = isSealed(file);
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, immutable ? MAP_PRIVATE : MAP_PRIVATE | MAP_ANONYMOUS,
                         immutable ? file.get() : -1, 0);
   if (memory == MAP_FAILED) {

@@ -14,7 +14,7 @@ namespace btfd::object {
 /// of whose content nothing is known.
 class ClientBytes {
  public:
-  /// Takes what is in `file`. A memfd sealed against writing and shrinking is mapped, anything else is copied. Errors:
+  /// Takes what is in `file`. A memfd sealed against writing and resizing is mapped, anything else is copied. Errors:
   /// EISDIR, ESPIPE and the like for what is no regular file, EFBIG above `limit` bytes, ENODATA for an empty file.
   /// May block on a file system that does, so it is for workers.
   static Result<ClientBytes> read(BorrowedFd file, std::uint64_t limit);

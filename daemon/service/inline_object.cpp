@@ -1,14 +1,13 @@
 #include "inline_object.h"
 
+#include "base/memfd.h"
+
 #include <openssl/evp.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <span>
 #include <vector>
-
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 namespace btfd::service {
 
@@ -39,21 +38,7 @@ Result<UniqueFd> decodeInlineObject(std::string_view base64) {
   }
   bytes.resize(static_cast<std::size_t>(decoded) - padding); // which it counts as bytes
 
-  UniqueFd memfd(::memfd_create("btfd-inline-object", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!memfd) {
-    return failErrno("cannot make a memfd for the object", errno);
-  }
-  for (std::size_t at = 0; at < bytes.size();) {
-    const ssize_t put = ::write(memfd.get(), bytes.data() + at, bytes.size() - at);
-    if (put < 0 && errno != EINTR) {
-      return failErrno("cannot fill a memfd with the object", errno);
-    }
-    at += static_cast<std::size_t>(std::max<ssize_t>(put, 0));
-  }
-  if (::fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
-    return failErrno("cannot seal the object's memfd", errno);
-  }
-  return memfd;
+  return sealedMemfd("btfd-inline-object", std::as_bytes(std::span(bytes)));
 }
 
 } // namespace btfd::service

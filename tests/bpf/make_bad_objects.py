@@ -117,6 +117,21 @@ def overwrite(offset, replacement):
     return lambda content: content[:offset] + replacement + content[offset + len(replacement):]
 
 
+def with_wrong_values(elf):
+    """Relocated instructions that hold another value than the object's types say."""
+    ext = elf.find(".BTF.ext")[2]
+    length, = struct.unpack_from("<I", ext, 4)
+    relocations, = struct.unpack_from("<I", ext, 24)  # struct btf_ext_header's core_relo_off
+    at = length + relocations
+    size, _, count = struct.unpack_from("<III", ext, at)
+    code = elf.find("tp_btf/sched_process_exec")
+    for i in range(count):
+        instruction, = struct.unpack_from("<I", ext, at + 12 + i * size)
+        # The lowest byte of the offset of a load, and of the immediate of anything else.
+        place = instruction + (2 if code[2][instruction] & 7 == 1 else 4)
+        code[2] = code[2][:place] + bytes([code[2][place] ^ 1]) + code[2][place + 1:]
+
+
 def truncated(part):
     return lambda data: data[:int(len(data) * part)]
 
@@ -137,6 +152,7 @@ BAD = {
     "btf_ext_bad_magic.o": lambda data: edited(data, with_changed(".BTF.ext", overwrite(0, b"\0\0"))),
     "btf_ext_cut.o": lambda data: edited(data, with_changed(".BTF.ext", lambda c: c[:len(c) // 2])),
     "program_cut.o": lambda data: edited(data, with_changed("tp_btf/sched_process_exec", lambda c: c[:-4])),
+    "relocation_of_wrong_value.o": lambda data: edited(data, with_wrong_values),
     "truncated_header.o": lambda data: data[:40],
     "truncated_quarter.o": truncated(0.25),
     "truncated_half.o": truncated(0.5),

@@ -113,7 +113,31 @@ class AllOrNothing(DaemonTest):
         with self.refused("LoadFailed") as refusal:
             self.load("missing_field")
         self.assertIn("field_that_no_kernel_has", refusal.error.parameters["message"])
+        relocation, = refusal.error.parameters["relocations"]
+        self.assertEqual((relocation["program"], relocation["kind"], relocation["outcome"], relocation["candidates"]),
+                         ("on_exec", "byte_off", "poisoned", 1))
+        self.assertEqual(relocation["access"], "struct task_struct___with_wishes.field_that_no_kernel_has")
         self.nothing_is_listed()
+
+    def test_a_relocation_in_a_called_function_fails(self):
+        with self.refused("LoadFailed", program="on_exec") as refusal:
+            self.load("missing_field_in_function")
+        self.assertIn("struct task_struct___misspelled.real_parnt", refusal.error.parameters["message"])
+        self.assertIn("it has 'real_parent'", refusal.error.parameters["message"])
+        relocation, = refusal.error.parameters["relocations"]
+        self.assertEqual((relocation["program"], relocation["outcome"]), ("parent_of", "poisoned"))
+
+    def test_relocations_that_cannot_be_done(self):
+        """All of them are named, before the kernel is asked; those of a program that is left out do not matter."""
+        with self.refused("LoadFailed", stage="relocation", program="on_exec") as refusal:
+            self.load("bad/relocation_of_wrong_value")
+        relocations = refusal.error.parameters["relocations"]
+        self.assertGreater(len(relocations), 1)
+        for relocation in relocations:
+            self.assertEqual((relocation["outcome"], relocation["program"]), ("failed", "on_exec"))
+            self.assertIn("does not hold the value", relocation["reason"])
+        self.assertIn("and %d more" % (len(relocations) - 1), refusal.error.parameters["message"])
+        self.load("bad/relocation_of_wrong_value", programs={"on_exec": {"enabled": False}})
 
     def test_a_variable_fails(self):
         with self.refused("InvalidVariable"):

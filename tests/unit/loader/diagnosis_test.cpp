@@ -44,9 +44,19 @@ TEST(RejectionHint, NamesTheLicense) {
               HasSubstr("license"));
 }
 
-TEST(RejectionHint, NamesTheUnsatisfiedRelocation) {
-  EXPECT_THAT(rejectionHint("4: <invalid CO-RE relocation>\nfailed to resolve CO-RE relocation\n"),
-              HasSubstr("bpf_core_field_exists"));
+TEST(PoisonedInstruction, IsTheOneOfTheCallOfNoHelper) {
+  EXPECT_EQ(poisonedInstruction("0: R1=ctx() R10=fp0\n"
+                                "7: (bf) r1 = r6\n"
+                                "12: (85) call unknown#195896080\n"
+                                "invalid func unknown#195896080\n"),
+            12);
+  EXPECT_EQ(poisonedInstruction("0: (85) call unknown#195896080\n"), 0);
+}
+
+TEST(PoisonedInstruction, OtherLogsHaveNone) {
+  EXPECT_EQ(poisonedInstruction(""), std::nullopt);
+  EXPECT_EQ(poisonedInstruction("12: (85) call unknown#77\n"), std::nullopt);
+  EXPECT_EQ(poisonedInstruction("x: (85) call unknown#195896080\n"), std::nullopt);
 }
 
 TEST(RejectionHint, SaysWhatToDoAboutComplexity) {

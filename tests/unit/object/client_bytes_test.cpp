@@ -61,7 +61,7 @@ TEST(ClientBytes, AMemfdThatIsNotSealedIsCopied) {
 }
 
 TEST(ClientBytes, ASealedMemfdIsMapped) {
-  const UniqueFd memfd = memfdOf("sealed", F_SEAL_WRITE | F_SEAL_SHRINK);
+  const UniqueFd memfd = memfdOf("sealed", F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);
   const auto bytes = ClientBytes::read(memfd, kLimit);
   ASSERT_TRUE(bytes) << bytes.error().message;
   EXPECT_EQ(textOf(*bytes), "sealed");
