@@ -1,0 +1,141 @@
+#include "attach_request.h"
+
+#include "diagnosis.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+
+namespace btfd::loader {
+
+namespace {
+
+std::string join(std::initializer_list<std::string_view> fields) {
+  std::string joined;
+  for (const auto field : fields) {
+    joined += (joined.empty() ? "" : ", ") + std::string(field);
+  }
+  return joined;
+}
+
+Outcome<AttachedLink> attachedBy(std::string_view kind, const std::string& target, UniqueFd link) {
+  AttachedLink attached{.kind = std::string(kind), .target = target, .descriptors = {}, .kernelId = kernelLinkId(link)};
+  attached.descriptors.push_back(std::move(link));
+  return attached;
+}
+
+} // namespace
+
+UniqueFd takeDescriptor(LinkHandle link) {
+  UniqueFd descriptor(bpf_link__fd(link.get()));
+  bpf_link__disconnect(link.get());
+  return descriptor;
+}
+
+std::optional<std::uint32_t> kernelLinkId(BorrowedFd link) {
+  struct bpf_link_info info{};
+  __u32 length = sizeof(info);
+  if (bpf_link_get_info_by_fd(link.get(), &info, &length) < 0) {
+    return std::nullopt; // a perf event of a kernel before 5.15, which has no link for it
+  }
+  return info.id;
+}
+
+std::string sectionTarget(std::string_view section) {
+  const auto slash = section.find('/');
+  return std::string(slash == std::string_view::npos ? section : section.substr(slash + 1));
+}
+
+Outcome<void> AttachRequest::allowOnly(std::initializer_list<std::string_view> fields) const {
+  for (const auto& [field, value] : target_.items()) {
+    if (!value.is_null() && std::ranges::find(fields, field) == fields.end()) {
+      std::string message = "program '" + name() + "' of type " + typeName() + " has no use for it";
+      message += fields.size() == 0 ? "; its section name says what it attaches to" : "; it takes " + join(fields);
+      return invalidParameter(path(field), std::move(message));
+    }
+  }
+  return {};
+}
+
+std::optional<std::string> AttachRequest::text(const char* field) const {
+  const auto found = target_.find(field);
+  return found == target_.end() || !found->is_string() ? std::nullopt : std::optional(found->get<std::string>());
+}
+
+std::optional<std::uint64_t> AttachRequest::number(const char* field) const {
+  const auto found = target_.find(field);
+  if (found == target_.end() || !found->is_number_integer()) {
+    return std::nullopt;
+  }
+  return found->is_number_unsigned() ? found->get<std::uint64_t>()
+                                     : static_cast<std::uint64_t>(found->get<std::int64_t>());
+}
+
+const nlohmann::json* AttachRequest::structure(const char* field) const {
+  const auto found = target_.find(field);
+  return found == target_.end() || !found->is_object() ? nullptr : &*found;
+}
+
+bool AttachRequest::has(const char* field) const {
+  const auto found = target_.find(field);
+  return found != target_.end() && !found->is_null();
+}
+
+std::unexpected<Failure> AttachRequest::missing(const char* field, const std::string& what) const {
+  return invalidParameter(path(field), "program '" + name() + "' of type " + typeName() + " needs " + what);
+}
+
+Outcome<BorrowedFd> AttachRequest::givenDescriptor(const std::string& what) {
+  if (!has("targetFileDescriptor")) {
+    return missing("targetFileDescriptor", what);
+  }
+  return descriptors_.take(target_.at("targetFileDescriptor"), path("targetFileDescriptor"));
+}
+
+Outcome<UniqueFd> AttachRequest::openCgroup(const std::string& directory) const {
+  UniqueFd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened) {
+    return invalidParameter(path("cgroup"), "cannot open cgroup " + directory + ": " + std::strerror(errno));
+  }
+  return opened;
+}
+
+std::unexpected<Failure> AttachRequest::refused(const std::string& target, int code) const {
+  std::string message = "cannot attach program '" + name() + "' (" + typeName() + ") to " + target + ": " +
+                        errnoName(code) + " (" + std::strerror(code) + ")";
+  if (const std::string more = explain(code, bpf_program__type(&program_)); !more.empty()) {
+    message += ": " + more;
+  }
+  nlohmann::json parameters;
+  parameters["message"] = std::move(message);
+  parameters["program"] = name();
+  parameters["errno"] = code;
+  parameters["errnoName"] = errnoName(code);
+  if (log_ != nullptr && !log_->warnings().empty()) {
+    parameters["libbpfLog"] = log_->warnings();
+  }
+  return std::unexpected(Failure{"io.btfd.AttachFailed", std::move(parameters)});
+}
+
+Outcome<AttachedLink> AttachRequest::finish(std::string_view kind, const std::string& target,
+                                            struct bpf_link* link) const {
+  if (link == nullptr) {
+    return refused(target, errno);
+  }
+  return attachedBy(kind, target, takeDescriptor(LinkHandle(link)));
+}
+
+Outcome<AttachedLink> AttachRequest::createLink(std::string_view kind, const std::string& target, int targetId,
+                                                enum bpf_attach_type type,
+                                                const struct bpf_link_create_opts& options) const {
+  UniqueFd link(bpf_link_create(bpf_program__fd(loaded_), targetId, type, &options));
+  return link ? attachedBy(kind, target, std::move(link)) : refused(target, errno);
+}
+
+Outcome<AttachedLink> AttachRequest::checked(std::string_view kind, const std::string& target) {
+  return AttachedLink{.kind = std::string(kind), .target = target, .descriptors = {}, .kernelId = {}};
+}
+
+} // namespace btfd::loader

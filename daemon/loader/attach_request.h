@@ -1,0 +1,110 @@
+#pragma once
+
+#include "attach.h"
+
+#include <bpf/bpf.h>
+
+#include <initializer_list>
+#include <memory>
+
+namespace btfd::loader {
+
+struct LinkDeleter {
+  void operator()(struct bpf_link* link) const { bpf_link__destroy(link); }
+};
+
+using LinkHandle = std::unique_ptr<struct bpf_link, LinkDeleter>;
+
+/// Takes the descriptor out of libbpf's link. The link must not detach: for perf events libbpf would disable the event,
+/// whose own descriptor it keeps beside the link's; the worker closes all that is left once the job is done.
+UniqueFd takeDescriptor(LinkHandle link);
+
+/// The kernel's id of `link`, if it has one.
+std::optional<std::uint32_t> kernelLinkId(BorrowedFd link);
+
+/// What a section name says after its first slash, or all of it.
+std::string sectionTarget(std::string_view section);
+
+/// One attachment in the making: what is asked for one program, an io.btfd.AttachTarget, and the answers to it.
+class AttachRequest {
+ public:
+  /// A request that is only looked at: nothing is attached. All that is given must outlive it; `path` is the target's
+  /// place in the client's request.
+  AttachRequest(const MapsByName& maps, const struct bpf_program& program, const nlohmann::json& target,
+                const std::string& path, RequestDescriptors& descriptors)
+      : maps_(maps), program_(program), target_(target), path_(path), descriptors_(descriptors) {}
+
+  /// Makes it one that attaches: `program`, the same as before, is loaded, and `log` hears libbpf.
+  void attachFor(struct bpf_program& program, const LibbpfLog& log) {
+    loaded_ = &program;
+    log_ = &log;
+  }
+
+  [[nodiscard]] bool onlyChecking() const { return loaded_ == nullptr; }
+
+  /// The loaded program; null if onlyChecking.
+  [[nodiscard]] struct bpf_program* loaded() const { return loaded_; }
+
+  [[nodiscard]] const struct bpf_program& program() const { return program_; }
+
+  [[nodiscard]] const MapsByName& maps() const { return maps_; }
+
+  [[nodiscard]] std::string name() const { return bpf_program__name(&program_); }
+
+  [[nodiscard]] std::string section() const { return bpf_program__section_name(&program_); }
+
+  [[nodiscard]] std::string typeName() const { return libbpf_bpf_prog_type_str(bpf_program__type(&program_)); }
+
+  // ---- The request's fields -------------------------------------------------------------------------------------
+
+  /// Refuses fields that this kind of program makes no use of: what was meant by them would silently not happen.
+  [[nodiscard]] Outcome<void> allowOnly(std::initializer_list<std::string_view> fields) const;
+
+  /// The field's value, or nothing if it is absent or of another type.
+  [[nodiscard]] std::optional<std::string> text(const char* field) const;
+  [[nodiscard]] std::optional<std::uint64_t> number(const char* field) const;
+  [[nodiscard]] const nlohmann::json* structure(const char* field) const;
+
+  /// Whether the field is there.
+  [[nodiscard]] bool has(const char* field) const;
+
+  /// The field's place in the client's request.
+  [[nodiscard]] std::string path(std::string_view field) const { return path_ + "." + std::string(field); }
+
+  /// InvalidParameter: the field is missing, which was to hold `what`.
+  [[nodiscard]] std::unexpected<Failure> missing(const char* field, const std::string& what) const;
+
+  /// The descriptor of targetFileDescriptor, which is to be `what`.
+  [[nodiscard]] Outcome<BorrowedFd> givenDescriptor(const std::string& what);
+
+  /// Opens the cgroup directory of field `cgroup`, `directory`.
+  [[nodiscard]] Outcome<UniqueFd> openCgroup(const std::string& directory) const;
+
+  // ---- Answers ----------------------------------------------------------------------------------------------------
+
+  /// io.btfd.AttachFailed: the kernel or libbpf said `code`, a positive errno value.
+  [[nodiscard]] std::unexpected<Failure> refused(const std::string& target, int code) const;
+
+  /// `link` is what a libbpf call returned: null with errno on failure.
+  [[nodiscard]] Outcome<AttachedLink> finish(std::string_view kind, const std::string& target,
+                                             struct bpf_link* link) const;
+
+  /// Attaches by a plain BPF_LINK_CREATE.
+  [[nodiscard]] Outcome<AttachedLink> createLink(std::string_view kind, const std::string& target, int targetId,
+                                                 enum bpf_attach_type type,
+                                                 const struct bpf_link_create_opts& options) const;
+
+  /// The answer where nothing was to be attached.
+  [[nodiscard]] static Outcome<AttachedLink> checked(std::string_view kind, const std::string& target);
+
+ private:
+  const MapsByName& maps_;
+  const struct bpf_program& program_;
+  const nlohmann::json& target_;
+  const std::string& path_;
+  RequestDescriptors& descriptors_;
+  struct bpf_program* loaded_ = nullptr;
+  const LibbpfLog* log_ = nullptr;
+};
+
+} // namespace btfd::loader

@@ -1,0 +1,214 @@
+#include "attach_tracing.h"
+
+#include "perf_event.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+
+namespace btfd::loader {
+
+namespace {
+
+std::string_view tracingKind(enum bpf_attach_type type) {
+  switch (type) {
+  case BPF_TRACE_RAW_TP:
+    return "tp_btf";
+  case BPF_TRACE_FENTRY:
+    return "fentry";
+  case BPF_TRACE_FEXIT:
+    return "fexit";
+  case BPF_MODIFY_RETURN:
+    return "fmod_ret";
+  case BPF_TRACE_ITER:
+    return "iter";
+  default:
+    return "tracing";
+  }
+}
+
+std::string_view kprobeKind(std::string_view section) {
+  const auto slash = section.find('/');
+  return slash == std::string_view::npos ? section : section.substr(0, slash);
+}
+
+/// Whether `name` can be a tracepoint or its category. Both become part of a path below tracefs, which must not lead
+/// elsewhere.
+bool isTracefsName(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](char character) {
+    return std::isalnum(static_cast<unsigned char>(character)) != 0 || character == '_' || character == '-';
+  });
+}
+
+Outcome<AttachedLink> attachIterator(AttachRequest& request) {
+  if (auto allowed = request.allowOnly({"pid", "map", "cgroup"}); !allowed) {
+    return std::unexpected(std::move(allowed.error()));
+  }
+  const std::string target = sectionTarget(request.section());
+  union bpf_iter_link_info info{};
+  UniqueFd cgroup;
+  bool parameters = false;
+  if (const auto pid = request.number("pid")) {
+    info.task.pid = static_cast<__u32>(*pid);
+    parameters = true;
+  }
+  if (const auto map = request.text("map")) {
+    const auto found = request.maps().find(*map);
+    if (!found) {
+      return std::unexpected(found.error());
+    }
+    info.map.map_fd = static_cast<__u32>(bpf_map__fd(*found));
+    parameters = true;
+  }
+  if (const auto directory = request.text("cgroup")) {
+    auto opened = request.openCgroup(*directory);
+    if (!opened) {
+      return std::unexpected(std::move(opened.error()));
+    }
+    cgroup = std::move(*opened);
+    info.cgroup.cgroup_fd = static_cast<__u32>(cgroup.get());
+    info.cgroup.order = BPF_CGROUP_ITER_DESCENDANTS_PRE;
+    parameters = true;
+  }
+  if (request.onlyChecking()) {
+    return request.checked("iter", target);
+  }
+  LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = parameters ? &info : nullptr,
+              .link_info_len = parameters ? static_cast<__u32>(sizeof(info)) : 0U);
+  return request.finish("iter", target, bpf_program__attach_iter(request.loaded(), &options));
+}
+
+} // namespace
+
+/// What the section name says, done by libbpf.
+Outcome<AttachedLink> attachBySection(AttachRequest& request, std::string_view kind,
+                                      std::initializer_list<std::string_view> fields) {
+  if (auto allowed = request.allowOnly(fields); !allowed) {
+    return std::unexpected(std::move(allowed.error()));
+  }
+  if (request.onlyChecking()) {
+    return request.checked(kind, sectionTarget(request.section()));
+  }
+  return request.finish(kind, sectionTarget(request.section()), bpf_program__attach(request.loaded()));
+}
+
+Outcome<AttachedLink> attachTracing(AttachRequest& request) {
+  const auto type = bpf_program__expected_attach_type(&request.program());
+  const std::string_view kind = tracingKind(type);
+  if (type == BPF_TRACE_ITER) {
+    return attachIterator(request);
+  }
+  if (auto allowed = request.allowOnly({"cookie"}); !allowed) {
+    return std::unexpected(std::move(allowed.error()));
+  }
+  const std::string target = sectionTarget(request.section());
+  if (request.onlyChecking()) {
+    return request.checked(kind, target);
+  }
+  LIBBPF_OPTS(bpf_trace_opts, options, .cookie = request.number("cookie").value_or(0));
+  return request.finish(
+      kind, target, bpf_program__attach_trace_opts(request.loaded(), request.number("cookie") ? &options : nullptr));
+}
+
+Outcome<AttachedLink> attachRawTracepoint(AttachRequest& request) {
+  if (auto allowed = request.allowOnly({"tracepoint", "cookie"}); !allowed) {
+    return std::unexpected(std::move(allowed.error()));
+  }
+  const std::string target = request.text("tracepoint").value_or(sectionTarget(request.section()));
+  if (request.onlyChecking()) {
+    return request.checked("raw_tracepoint", target);
+  }
+  LIBBPF_OPTS(bpf_raw_tracepoint_opts, options, .cookie = request.number("cookie").value_or(0));
+  return request.finish("raw_tracepoint", target,
+                        bpf_program__attach_raw_tracepoint_opts(request.loaded(), target.c_str(), &options));
+}
+
+Outcome<AttachedLink> attachTracepoint(AttachRequest& request) {
+  if (auto allowed = request.allowOnly({"tracepoint", "cookie"}); !allowed) {
+    return std::unexpected(std::move(allowed.error()));
+  }
+  const std::string target = request.text("tracepoint").value_or(sectionTarget(request.section()));
+  const auto slash = target.find('/');
+  if (slash == std::string::npos || !isTracefsName(target.substr(0, slash)) ||
+      !isTracefsName(target.substr(slash + 1))) {
+    return request.missing("tracepoint", "a tracepoint as category/name; '" + target + "' is none");
+  }
+  if (request.onlyChecking()) {
+    return request.checked("tracepoint", target);
+  }
+  LIBBPF_OPTS(bpf_tracepoint_opts, options, .bpf_cookie = request.number("cookie").value_or(0));
+  return request.finish("tracepoint", target,
+                        bpf_program__attach_tracepoint_opts(request.loaded(), target.substr(0, slash).c_str(),
+                                                            target.substr(slash + 1).c_str(), &options));
+}
+
+Outcome<AttachedLink> attachProbe(AttachRequest& request) {
+  const std::string_view kind = kprobeKind(bpf_program__section_name(&request.program()));
+  const bool returns = kind == "kretprobe" || kind == "uretprobe" || kind == "uretprobe.s";
+  if (const auto binary = request.text("binary")) {
+    if (auto allowed = request.allowOnly({"binary", "function", "offset", "cookie", "pid"}); !allowed) {
+      return std::unexpected(std::move(allowed.error()));
+    }
+    const std::string function = request.text("function").value_or("");
+    const std::string target = *binary + ":" + function + "+" + std::to_string(request.number("offset").value_or(0));
+    if (request.onlyChecking()) {
+      return request.checked(kind, target);
+    }
+    LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = request.number("cookie").value_or(0), .retprobe = returns,
+                .func_name = function.empty() ? nullptr : function.c_str());
+    const auto pid = static_cast<pid_t>(request.number("pid").value_or(static_cast<std::uint64_t>(-1)));
+    return request.finish(kind, target,
+                          bpf_program__attach_uprobe_opts(request.loaded(), pid, binary->c_str(),
+                                                          request.number("offset").value_or(0), &options));
+  }
+  if (const auto function = request.text("function")) {
+    if (auto allowed = request.allowOnly({"function", "offset", "cookie"}); !allowed) {
+      return std::unexpected(std::move(allowed.error()));
+    }
+    if (request.onlyChecking()) {
+      return request.checked(kind, *function);
+    }
+    LIBBPF_OPTS(bpf_kprobe_opts, options, .bpf_cookie = request.number("cookie").value_or(0),
+                .offset = request.number("offset").value_or(0), .retprobe = returns);
+    return request.finish(kind, *function,
+                          bpf_program__attach_kprobe_opts(request.loaded(), function->c_str(), &options));
+  }
+  return attachBySection(request, kind, {});
+}
+
+Outcome<AttachedLink> attachPerfEvent(AttachRequest& request) {
+  if (auto allowed = request.allowOnly({"perfEvent", "cookie"}); !allowed) {
+    return std::unexpected(std::move(allowed.error()));
+  }
+  const auto* wanted = request.structure("perfEvent");
+  if (wanted == nullptr) {
+    return request.missing("perfEvent", "an event to sample");
+  }
+  auto events = openPerfEvents(*wanted);
+  if (!events && events.error().code == EINVAL) {
+    return invalidParameter(request.path("perfEvent"), events.error().message);
+  }
+  if (!events) {
+    return request.refused(events.error().message, events.error().code);
+  }
+  if (request.onlyChecking()) {
+    return request.checked("perf_event", events->description);
+  }
+  AttachedLink attached{.kind = "perf_event", .target = events->description, .descriptors = {}, .kernelId = {}};
+  for (UniqueFd& event : events->descriptors) {
+    LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = request.number("cookie").value_or(0));
+    LinkHandle link(bpf_program__attach_perf_event_opts(request.loaded(), event.get(), &options));
+    if (!link) {
+      return request.refused(events->description, errno);
+    }
+    // Now libbpf's: on kernels without perf links it is the link itself.
+    static_cast<void>(event.release());
+    attached.descriptors.push_back(takeDescriptor(std::move(link)));
+  }
+  if (attached.descriptors.size() == 1) {
+    attached.kernelId = kernelLinkId(attached.descriptors.front());
+  }
+  return attached;
+}
+
+} // namespace btfd::loader
