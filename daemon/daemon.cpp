@@ -91,7 +91,7 @@ Daemon::Daemon(Options options, config::Config config, policy::Policy policy)
                 varlink::ServerOptions serverSettings = serverOptions(config_);
                 serverSettings.authorize = [this](const varlink::Peer& peer) { return policy_.mayConnect(peer); };
                 serverSettings.onConnectionClosed = [this](const varlink::Peer& peer) {
-                  loader_.connectionClosed(peer);
+                  loader_.objects().connectionClosed(peer);
                 };
                 return serverSettings;
               }()),
@@ -109,7 +109,7 @@ Result<void> Daemon::run() {
   manager_.ready("serving");
   spdlog::info("btfd {} serves {}", BTFD_VERSION, config_.socket.path);
   context_.run();
-  loader_.removePinDirectory();
+  loader_.objects().removePinDirectory();
   if (ownSocket_) {
     ::unlink(config_.socket.path.c_str());
   }
@@ -135,7 +135,7 @@ Result<void> Daemon::prepareKernelBtf() {
   if (auto prepared = service::prepareBpffs(config_.bpffs); !prepared) {
     spdlog::warn("objects with maps that are pinned by name cannot be loaded: {}", prepared.error().message);
   } else {
-    loader_.removeStalePins();
+    loader_.objects().removeStalePins();
   }
   kernelBtf_.setHooks({.buildBegins = [this] { workers_.suspendForks(); },
                        .buildEnded = [this] { workers_.resumeForks(); },
@@ -219,7 +219,7 @@ Result<void> Daemon::reload() {
 void Daemon::stop() {
   manager_.stopping();
   server_.stop();
-  loader_.unloadAll([this] { context_.stop(); });
+  loader_.objects().unloadAll([this] { context_.stop(); });
   stopTimer_.expires_after(kStopTimeout);
   stopTimer_.async_wait([this](const boost::system::error_code&) { context_.stop(); });
 }

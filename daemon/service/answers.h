@@ -1,45 +1,46 @@
 #pragma once
 
+#include "config/config.h"
+#include "object_json.h"
+#include "policy/policy.h"
 #include "registry/registry.h"
 #include "varlink/call.h"
+#include "worker_pool.h"
 
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
-/// Errors of io.btfd that several methods answer with.
+/// What several methods of io.btfd say.
 namespace btfd::service {
 
-inline void answerNoSuchObject(varlink::Call& call, std::int64_t id) {
-  nlohmann::json fields;
-  fields["message"] = "there is no object " + std::to_string(id);
-  fields["objectId"] = id;
-  call.error("io.btfd.NoSuchObject", fields);
-}
+/// The object in words: "object 3 'name'".
+std::string quoted(const registry::Object& object);
 
-inline void answerNoSuchLink(varlink::Call& call, std::int64_t id) {
-  nlohmann::json fields;
-  fields["message"] = "there is no link " + std::to_string(id);
-  fields["linkId"] = id;
-  call.error("io.btfd.NoSuchLink", fields);
-}
+/// An io.btfd.Event about `object` that user `uid` is behind, but for kind, time and message.
+nlohmann::json eventOf(const registry::Object& object, uid_t uid);
 
-inline void answerNotOwner(varlink::Call& call, const registry::Object& object) {
-  nlohmann::json fields;
-  fields["message"] = "object " + std::to_string(object.id) + " ('" + object.name + "') belongs to user " +
-                      std::to_string(object.owner) + "; only that user or root may do this";
-  fields["ownerUid"] = object.owner;
-  call.error("io.btfd.NotOwner", fields);
-}
+/// Whose turn a job of `peer` is: all jobs of one user, but each connection of root for itself, since root's are
+/// different services.
+Party partyOf(const varlink::Peer& peer);
 
-inline void answerLimitExceeded(varlink::Call& call, const std::string& message, const std::string& limit,
-                                std::uint64_t maximum) {
-  nlohmann::json fields;
-  fields["message"] = message;
-  fields["limit"] = limit;
-  fields["maximum"] = maximum;
-  call.error("io.btfd.LimitExceeded", fields);
-}
+/// Answers with `json` and duplicates of the descriptors that it refers to.
+void answer(varlink::Call& call, const nlohmann::json& json, const AnswerDescriptors& descriptors);
+
+void answerNoSuchObject(varlink::Call& call, std::int64_t id);
+void answerNoSuchLink(varlink::Call& call, std::int64_t id);
+void answerNotOwner(varlink::Call& call, const registry::Object& object);
+void answerLimitExceeded(varlink::Call& call, const std::string& message, const std::string& limit,
+                         std::uint64_t maximum);
+
+/// The object, if it is there and the peer may change it; else null, and the call was answered.
+registry::Object* findOwned(varlink::Call& call, std::int64_t id, registry::Registry& registry,
+                            const policy::Policy& policy);
+
+/// The deadline that the request asks for; nothing if it is out of range, and then the call was answered.
+std::optional<std::chrono::milliseconds> deadlineOf(varlink::Call& call, const config::Config& config);
 
 } // namespace btfd::service

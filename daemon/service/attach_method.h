@@ -1,0 +1,36 @@
+#pragma once
+
+#include "config/config.h"
+#include "event_bus.h"
+#include "held_objects.h"
+#include "job_submission.h"
+#include "policy/policy.h"
+#include "varlink/call.h"
+
+#include <memory>
+
+namespace btfd::service {
+
+/// io.btfd.Attach: from the request to the link that is held. For the io_context's thread.
+class AttachMethod {
+ public:
+  /// All of them must outlive it.
+  AttachMethod(const config::Config& config, const policy::Policy& policy, HeldObjects& objects, JobSubmission& jobs,
+               EventBus& events)
+      : config_(config), policy_(policy), objects_(objects), jobs_(jobs), events_(events) {}
+
+  void call(varlink::Call call);
+
+ private:
+  struct Request;
+
+  void attached(const std::shared_ptr<Request>& request, loader::ChannelMessage message);
+
+  const config::Config& config_;
+  const policy::Policy& policy_;
+  HeldObjects& objects_;
+  JobSubmission& jobs_;
+  EventBus& events_;
+};
+
+} // namespace btfd::service

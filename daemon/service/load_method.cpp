@@ -1,0 +1,156 @@
+#include "load_method.h"
+
+#include "answers.h"
+#include "inline_object.h"
+#include "load_request.h"
+#include "object_json.h"
+#include "varlink/limits.h"
+
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <utility>
+
+namespace btfd::service {
+
+using std::chrono::steady_clock;
+
+namespace {
+
+std::size_t descriptorCount(const registry::Object& object) {
+  return object.programs.size() + object.maps.size() + object.links.size();
+}
+
+std::string messageOf(const loader::Failure& failure) {
+  const auto message = failure.parameters.find("message");
+  return message == failure.parameters.end() || !message->is_string() ? failure.error : message->get<std::string>();
+}
+
+} // namespace
+
+/// A Load under way.
+struct LoadMethod::Request {
+  varlink::Call call;
+  varlink::Peer peer;
+  registry::Labels labels;
+  std::string name;
+  bool dryRun = false;
+  bool wantDescriptors = false;
+  steady_clock::time_point start = steady_clock::now();
+};
+
+void LoadMethod::call(varlink::Call call) {
+  if (const auto invalid = checkLoad(call.parameters())) {
+    call.invalidParameter(invalid->field, invalid->reason);
+    return;
+  }
+  const auto deadline = deadlineOf(call, config_);
+  if (!deadline) {
+    return;
+  }
+  nlohmann::json parameters = call.takeParameters();
+  std::vector<UniqueFd> descriptors = takeAllDescriptors(call);
+  if (const auto inlined = parameters.find("object"); inlined != parameters.end()) {
+    auto memfd = decodeInlineObject(inlined->get_ref<const std::string&>());
+    if (!memfd) {
+      call.invalidParameter("object", memfd.error().message);
+      return;
+    }
+    parameters.erase("object");
+    parameters["objectFileDescriptor"] = descriptors.size();
+    descriptors.push_back(std::move(*memfd));
+  }
+
+  const varlink::Peer peer = call.peer();
+  auto request = std::make_shared<Request>(Request{.call = std::move(call), .peer = peer, .labels = {}, .name = {}});
+  request->labels = labelsOf(parameters);
+  request->name = parameters.value("name", "");
+  request->dryRun = parameters.value("dryRun", false);
+  request->wantDescriptors = parameters.value("wantDescriptors", false);
+
+  Job job{.body = {}, .descriptors = std::move(descriptors), .party = partyOf(peer), .deadline = *deadline, .done = {}};
+  job.body["job"] = "load";
+  job.body["parameters"] = std::move(parameters);
+  job.body["pinDirectory"] = objects_.pinDirectoryOf(peer.uid);
+  objects_.loadBegan(peer.uid);
+  jobs_.submit(
+      std::shared_ptr<varlink::Call>(request, &request->call), std::move(job),
+      [this, request](JobSubmission::Outcome&& outcome) {
+        if (outcome) {
+          loaded(request, std::move(*outcome));
+        } else {
+          failed(request, outcome.error());
+        }
+        objects_.loadEnded(request->peer.uid);
+      },
+      [this, owner = peer.uid] { objects_.loadEnded(owner); });
+}
+
+void LoadMethod::loaded(const std::shared_ptr<Request>& request, loader::ChannelMessage message) {
+  auto object = takeObject(message);
+  if (!object) {
+    spdlog::error("{}", object.error().message);
+    request->call.systemError(EPROTO);
+    return;
+  }
+  object->labels = std::move(request->labels);
+  object->owner = request->peer.uid;
+  object->connection = request->peer.connection;
+  object->loadedAt = std::chrono::system_clock::now();
+  object->loadDuration = std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - request->start);
+  if (!request->name.empty()) {
+    object->name = request->name; // libbpf's has only what may be in a map's name
+  }
+  nlohmann::json verifierLogs = message.body.value("verifierLogs", nlohmann::json());
+  if (request->dryRun) {
+    answerDryRun(request, std::move(*object), std::move(verifierLogs));
+    return;
+  }
+  if (request->wantDescriptors && descriptorCount(*object) > varlink::kDescriptorLimit) {
+    const std::string count = std::to_string(descriptorCount(*object));
+    objects_.dismantle(std::move(*object), [request, count] {
+      answerLimitExceeded(request->call,
+                          "the object has " + count + " descriptors, and one answer carries at most " +
+                              std::to_string(varlink::kDescriptorLimit) +
+                              "; load it without wantDescriptors and get them by name with GetDescriptors",
+                          "descriptors", varlink::kDescriptorLimit);
+    });
+    return;
+  }
+  const registry::Object& recorded = objects_.registry().add(std::move(*object));
+  spdlog::info("user {} (pid {}) loaded {}: {} programs, {} maps, {} links", request->peer.uid, request->peer.pid,
+               quoted(recorded), recorded.programs.size(), recorded.maps.size(), recorded.links.size());
+  events_.emit("loaded", "loaded " + quoted(recorded), eventOf(recorded, request->peer.uid));
+  AnswerDescriptors descriptors(request->wantDescriptors);
+  nlohmann::json reply;
+  reply["object"] = toJson(recorded, descriptors);
+  if (!verifierLogs.is_null()) {
+    reply["verifierLogs"] = std::move(verifierLogs);
+  }
+  answer(request->call, reply, descriptors);
+}
+
+void LoadMethod::answerDryRun(const std::shared_ptr<Request>& request, registry::Object object,
+                              nlohmann::json verifierLogs) {
+  AnswerDescriptors none(false);
+  auto reply = std::make_shared<nlohmann::json>();
+  (*reply)["object"] = toJson(object, none);
+  if (!verifierLogs.is_null()) {
+    (*reply)["verifierLogs"] = std::move(verifierLogs);
+  }
+  objects_.dismantle(std::move(object), [request, reply] { request->call.reply(*reply); });
+}
+
+void LoadMethod::failed(const std::shared_ptr<Request>& request, const loader::Failure& failure) {
+  spdlog::info("user {} (pid {}) could not load '{}': {}", request->peer.uid, request->peer.pid, request->name,
+               messageOf(failure));
+  nlohmann::json event;
+  event["uid"] = request->peer.uid;
+  if (!request->name.empty()) {
+    event["objectName"] = request->name;
+  }
+  events_.emit("loadFailed", messageOf(failure), std::move(event));
+  request->call.error(failure.error, failure.parameters);
+}
+
+} // namespace btfd::service
