@@ -180,8 +180,14 @@ Result<Records> readRecords(std::span<const std::byte> section) {
 }
 
 void dropRecords(std::span<std::byte> section) {
-  // The length of the header stays: libbpf then finds a table of no records.
-  if (section.size() >= sizeof(Header)) {
+  if (section.size() < sizeof(Header)) {
+    return;
+  }
+  Header header{};
+  std::memcpy(&header, section.data(), sizeof(header));
+  const std::uint32_t length = header.magic == BTF_MAGIC ? header.length : __builtin_bswap32(header.length);
+  // The length of the header stays: libbpf then finds a table of no records. In an old header there is none.
+  if (length >= sizeof(Header)) {
     std::memset(section.data() + offsetof(Header, relocationLength), 0, sizeof(std::uint32_t));
   }
 }
