@@ -14,7 +14,8 @@ using testing::IsEmpty;
 std::vector<TypeId> candidatesOf(const BtfMaker& object, const BtfMaker& kernel, TypeId type) {
   const btf::NameIndex index(kernel.btf(), 1);
   std::vector<TargetType> found;
-  Targets(kernel.btf(), index).findCandidates(Types::ofObject(object.btf()), type, found);
+  Work work;
+  EXPECT_TRUE(Targets(kernel.btf(), index).findCandidates(Types::ofObject(object.btf()), type, work, found));
   std::vector<TypeId> ids;
   for (const TargetType& each : found) {
     EXPECT_EQ(each.target, 0U);
