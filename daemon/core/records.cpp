@@ -31,6 +31,10 @@ struct Header {
 
 constexpr std::size_t kOldHeader = offsetof(Header, relocationOffset);
 
+/// A program has at most a million instructions, and an object's largest programs some thousand records. What a record
+/// becomes takes ten times its room.
+constexpr std::size_t kMaximumRecords = 1U << 20U;
+
 /// A run of records of one kind.
 struct Part {
   std::string_view name;
@@ -64,6 +68,11 @@ class Reader {
       records_.sections.push_back(name);
       return [this](std::size_t place) { addRecord(place); };
     };
+    if (part.length <= section_.size() && part.length / part.minimumRecord > kMaximumRecords) {
+      return fail("the object's .BTF.ext section has " + std::to_string(part.length / part.minimumRecord) +
+                      " CO-RE records; at most " + std::to_string(kMaximumRecords) + " are allowed",
+                  E2BIG);
+    }
     if (auto done = readPart(part, add); !done) {
       return std::unexpected(std::move(done.error()));
     }

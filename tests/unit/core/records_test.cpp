@@ -246,6 +246,16 @@ TEST(Records, FillTheirSection) {
   EXPECT_THAT(errorOf(parts), HasSubstr("cut off"));
 }
 
+TEST(Records, AreAtMostAMillion) {
+  Parts parts;
+  constexpr std::uint32_t kRecords = (1U << 20U) + 1;
+  parts.relocations = {16, 11, kRecords};
+  parts.relocations.resize(3 + std::size_t{kRecords} * 4);
+  const auto records = readRecords(sectionOf(parts));
+  ASSERT_FALSE(records);
+  EXPECT_EQ(records.error().code, E2BIG);
+}
+
 /// What is wrong for libbpf is wrong for us: it then ignores the whole section.
 TEST(Records, NothingIsTakenThatLibbpfDoesNotTake) {
   libbpf_set_print(nullptr);
