@@ -289,7 +289,7 @@ class Resolver {
     if (value.value != resolution.target.value) {
       request.fault = Fault::ambiguousValue;
       request.type2 = candidate;
-    } else if (value.loadSize != resolution.target.loadSize || changed != resolution.loadSizeChanged) {
+    } else if (changed != resolution.loadSizeChanged || (!changed && value.loadSize != resolution.target.loadSize)) {
       resolution.loadSizeAmbiguous = true;
       request.type2 = candidate;
     }

@@ -161,6 +161,12 @@ TEST_F(AmbiguityTest, SizesMayDisagreeWhereNothingIsLoaded) {
   expectFailed(scenario_.ask(Kind::fieldByteSize, root_, "0:0", 4), Fault::ambiguousValue);
 }
 
+TEST_F(AmbiguityTest, LoadsThatNoCandidateAllowsArePoisonedWhateverTheirSizes) {
+  kernel_.structure("s", {{"a", kernel_.integer("s8", 1)}}, 64);
+  kernel_.structure("s", {{"a", kernel_.integer("s64", 8)}}, 64);
+  expectPoisoned(scenario_.relocate(kOffset, root_, "0:0", load(BPF_W, 0)), Fault::loadSizeChanged);
+}
+
 TEST_F(AmbiguityTest, TypeIdsOfSeveralCandidatesAreAmbiguous) {
   candidate("s", {{"a", 8}});
   candidate("s", {{"a", 8}});
