@@ -11,6 +11,10 @@ namespace {
 
 constexpr std::string_view kFlavorSeparator = "___";
 
+/// The longest name that the kernel takes in BTF (KSYM_NAME_LEN, with its NUL: kernel/bpf/btf.c, __btf_name_valid). Any
+/// number of types may refer to one name, so longer ones are not looked at.
+constexpr std::size_t kLongestName = 511;
+
 bool isUnderscore(char character) {
   return character == '_';
 }
@@ -47,7 +51,7 @@ NameIndex::NameIndex(const struct ::btf& btf, std::uint32_t firstId) : btf_(&btf
   std::size_t named = 0;
   for (std::uint32_t id = firstId; id < endId; ++id) {
     const std::string_view name = nameOf(id);
-    if (name.empty()) {
+    if (name.empty() || name.size() > kLongestName) {
       continue;
     }
     const auto hash = std::hash<std::string_view>{}(essentialName(name));
@@ -90,7 +94,7 @@ std::span<const std::uint32_t> NameIndex::bucket(std::string_view essential) con
 
 std::string_view NameIndex::nameOf(std::uint32_t id) const {
   const char* name = btf__name_by_offset(btf_, btf__type_by_id(btf_, id)->name_off);
-  return name == nullptr ? std::string_view{} : std::string_view{name};
+  return name == nullptr ? std::string_view{} : std::string_view{name, ::strnlen(name, kLongestName + 1)};
 }
 
 } // namespace btfd::btf

@@ -38,6 +38,9 @@ class NameIndex {
     }
   }
 
+  /// How many names forEach(name) looks at.
+  [[nodiscard]] std::size_t compared(std::string_view name) const { return bucket(name).size(); }
+
   /// The lowest id of a type whose whole name is `name`, with BTF kind `kind`, as libbpf's btf__find_by_name_kind_own
   /// finds it.
   [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name, std::uint32_t kind) const;

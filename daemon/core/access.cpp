@@ -13,6 +13,9 @@ struct Indexes {
   std::uint32_t count = 0;
 };
 
+/// As many as the largest number has, that of a signed integer of 32 bits.
+constexpr unsigned kMaximumDigits = 10;
+
 /// Numbers with a colon between each two, nothing else: libbpf's sscanf would take blanks and signs too.
 Expected<Indexes> readNumbers(const char* text) {
   Indexes indexes; // NOLINT
@@ -21,9 +24,11 @@ Expected<Indexes> readNumbers(const char* text) {
       return std::unexpected(Fault::accessMalformed);
     }
     std::uint64_t number = 0;
+    // Zeros in front would make a number of any length.
+    unsigned digits = 0;
     for (; *text >= '0' && *text <= '9'; ++text) {
       number = number * 10 + static_cast<std::uint64_t>(*text - '0');
-      if (number > std::numeric_limits<std::int32_t>::max()) {
+      if (number > std::numeric_limits<std::int32_t>::max() || ++digits > kMaximumDigits) {
         return std::unexpected(Fault::accessOutOfRange);
       }
     }

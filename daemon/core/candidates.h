@@ -34,8 +34,9 @@ class Targets {
   [[nodiscard]] std::size_t size() const { return targets_.size(); }
 
   /// The types that `local`, a type of `object`, may stand for: those with its essential name and kind. Only where the
-  /// kernel itself has none, modules are asked.
-  void findCandidates(const Types& object, TypeId local, std::vector<TargetType>& candidates) const;
+  /// kernel itself has none, modules are asked. Paid for with `work`; false once that is used up.
+  [[nodiscard]] bool findCandidates(const Types& object, TypeId local, Work& work,
+                                    std::vector<TargetType>& candidates) const;
 
  private:
   void findIn(std::uint32_t target, const struct btf_type& local, std::string_view name,

@@ -51,18 +51,18 @@ class Requests {
 
  private:
   static constexpr std::uint32_t kEmpty = std::numeric_limits<std::uint32_t>::max();
+  /// A question that is not found so soon is asked again: of records made so that they collide, each would be compared
+  /// with all.
+  static constexpr unsigned kProbes = 64;
 
   std::uint32_t add(const Record& record) {
     const std::uint64_t mixed =
         ((std::uint64_t{record.type} << 32U | record.access) + static_cast<std::uint64_t>(record.kind)) *
         0x9e3779b97f4a7c15U;
-    for (std::size_t at = mixed >> 32U & (slots_.size() - 1);; at = (at + 1) & (slots_.size() - 1)) {
+    std::size_t at = mixed >> 32U & (slots_.size() - 1);
+    for (unsigned probe = 0; probe < kProbes; ++probe, at = (at + 1) & (slots_.size() - 1)) {
       if (slots_[at] == kEmpty) {
-        slots_[at] = static_cast<std::uint32_t>(requests_.size());
-        Request& request = requests_.emplace_back();
-        request.type = record.type;
-        request.access = record.access;
-        request.kind = record.kind;
+        slots_[at] = append(record);
         return slots_[at];
       }
       const Request& known = requests_[slots_[at]];
@@ -70,6 +70,15 @@ class Requests {
         return slots_[at];
       }
     }
+    return append(record);
+  }
+
+  std::uint32_t append(const Record& record) {
+    Request& request = requests_.emplace_back();
+    request.type = record.type;
+    request.access = record.access;
+    request.kind = record.kind;
+    return static_cast<std::uint32_t>(requests_.size() - 1);
   }
 
   std::vector<Request> requests_;
@@ -90,7 +99,11 @@ bool canAdjustLoad(const Types& object, const Value& local, const Types& target,
 
 class Resolver {
  public:
-  Resolver(const Types& object, const Targets& targets) : object_(object), targets_(targets), fields_(object, work_) {}
+  Resolver(const Types& object, const Targets& targets)
+      : object_(object.paidWith(work_)), targets_(targets), fields_(object_, work_) {}
+
+  Resolver(const Resolver&) = delete;
+  Resolver& operator=(const Resolver&) = delete;
 
   /// Resolves requests about one type of the object. They are resolved together, as the choice among several types of
   /// the kernel must not depend on which is asked first.
@@ -126,6 +139,9 @@ class Resolver {
   }
 
  private:
+  /// What it costs to ask a candidate, beside the steps that this takes.
+  static constexpr std::uint64_t kCandidateCost = 8;
+
   enum class Round : std::uint8_t { all, remaining };
 
   /// Finds candidates; whether there is anything left to resolve.
@@ -146,13 +162,20 @@ class Resolver {
       }
     }
     candidates_.clear();
-    if (asksKernel) {
-      targets_.findCandidates(object_, type, candidates_);
-      for (Request* request : requests) {
-        request->candidates = static_cast<std::uint32_t>(request->kind == Kind::typeIdLocal ? 0 : candidates_.size());
-      }
+    if (!asksKernel) {
+      return false;
     }
-    return asksKernel;
+    const bool paid = targets_.findCandidates(object_, type, work_, candidates_);
+    for (Request* request : requests) {
+      if (request->kind == Kind::typeIdLocal) {
+        continue;
+      }
+      if (!paid) {
+        request->fault = Fault::tooMuchWork;
+      }
+      request->candidates = static_cast<std::uint32_t>(candidates_.size());
+    }
+    return paid;
   }
 
   Fault prepareLocal(Request& request) {
@@ -179,7 +202,10 @@ class Resolver {
 
   /// What `candidate` answers; nothing if it lacks what is asked for.
   Expected<std::optional<Value>> ask(const Request& request, const LocalAccess& access, const TargetType& candidate) {
-    const Types& types = targets_[candidate.target].types;
+    if (!work_.spend(kCandidateCost)) {
+      return std::unexpected(Fault::tooMuchWork);
+    }
+    const Types types = targets_[candidate.target].types.paidWith(work_);
     if (isTypeKind(request.kind)) {
       TypeMatcher matcher(object_, types, work_);
       const auto fits = request.kind == Kind::typeMatches ? matcher.matches(request.type, candidate.id)
@@ -263,7 +289,7 @@ class Resolver {
     if (value.value != resolution.target.value) {
       request.fault = Fault::ambiguousValue;
       request.type2 = candidate;
-    } else if (value.loadSize != resolution.target.loadSize || changed != resolution.loadSizeChanged) {
+    } else if (changed != resolution.loadSizeChanged || (!changed && value.loadSize != resolution.target.loadSize)) {
       resolution.loadSizeAmbiguous = true;
       request.type2 = candidate;
     }
@@ -279,9 +305,9 @@ class Resolver {
     }
   }
 
-  const Types& object_;
-  const Targets& targets_;
   Work work_;
+  Types object_;
+  const Targets& targets_;
   FieldMatcher fields_;
   std::vector<TargetType> candidates_;
   std::vector<bool> dropped_;

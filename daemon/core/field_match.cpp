@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 namespace btfd::core {
 
@@ -82,7 +83,7 @@ Expected<bool> FieldMatcher::findMember(Walk& walk, const Accessor& accessor, Ty
     return false;
   }
   const std::uint32_t count = btf_vlen(stripped->type);
-  if (!work_.spend(count + 1)) {
+  if (!work_.spend(count + 1) || (count > 0 && !object_.payForNames(std::strlen(accessor.name) * count))) {
     return std::unexpected(Fault::tooMuchWork);
   }
   if (count > 0 && walk.steps >= kMaximumAccessors) {
@@ -166,8 +167,13 @@ Expected<bool> FieldMatcher::compatible(TypeId local, const Types& target, TypeI
     case BTF_KIND_FWD:
     case BTF_KIND_ENUM:
     case BTF_KIND_ENUM64: {
-      const auto ourName = btf::essentialName(object_.string(ours->type->name_off));
-      const auto theirName = btf::essentialName(target.string(theirs->type->name_off));
+      const std::string_view ourFull = object_.string(ours->type->name_off);
+      const std::string_view theirFull = target.string(theirs->type->name_off);
+      if (!object_.payForNames(ourFull.size() + theirFull.size())) {
+        return std::unexpected(Fault::tooMuchWork);
+      }
+      const auto ourName = btf::essentialName(ourFull);
+      const auto theirName = btf::essentialName(theirFull);
       return ourName.empty() || theirName.empty() || ourName == theirName;
     }
     case BTF_KIND_INT:
@@ -198,11 +204,18 @@ Expected<std::optional<Place>> FieldMatcher::matchEnumerator(const LocalAccess& 
   if (!work_.spend(count + 1)) {
     return std::unexpected(Fault::tooMuchWork);
   }
-  const auto wanted = btf::essentialName(access.accessors().front().name);
+  const std::string_view local = access.accessors().front().name;
+  if (!object_.payForNames(local.size())) {
+    return std::unexpected(Fault::tooMuchWork);
+  }
+  const auto wanted = btf::essentialName(local);
   for (std::uint32_t index = 0; index < count; ++index) {
-    const char* name = target.string(enumeratorName(*stripped->type, index));
+    const std::string_view name = target.string(enumeratorName(*stripped->type, index));
+    if (!object_.payForNames(name.size())) {
+      return std::unexpected(Fault::tooMuchWork);
+    }
     if (btf::essentialName(name) == wanted) {
-      return Place{.last = {.type = stripped->id, .index = index, .name = name}, .bitOffset = 0};
+      return Place{.last = {.type = stripped->id, .index = index, .name = name.data()}, .bitOffset = 0};
     }
   }
   return mismatch(Mismatch::Reason::noSuchMember, stripped->id);

@@ -31,6 +31,10 @@ struct Header {
 
 constexpr std::size_t kOldHeader = offsetof(Header, relocationOffset);
 
+/// A program has at most a million instructions, and an object's largest programs some thousand records. What a record
+/// becomes takes ten times its room.
+constexpr std::size_t kMaximumRecords = 1U << 20U;
+
 /// A run of records of one kind.
 struct Part {
   std::string_view name;
@@ -64,6 +68,11 @@ class Reader {
       records_.sections.push_back(name);
       return [this](std::size_t place) { addRecord(place); };
     };
+    if (part.length <= section_.size() && part.length / part.minimumRecord > kMaximumRecords) {
+      return fail("the object's .BTF.ext section has " + std::to_string(part.length / part.minimumRecord) +
+                      " CO-RE records; at most " + std::to_string(kMaximumRecords) + " are allowed",
+                  E2BIG);
+    }
     if (auto done = readPart(part, add); !done) {
       return std::unexpected(std::move(done.error()));
     }
@@ -180,8 +189,14 @@ Result<Records> readRecords(std::span<const std::byte> section) {
 }
 
 void dropRecords(std::span<std::byte> section) {
-  // The length of the header stays: libbpf then finds a table of no records.
-  if (section.size() >= sizeof(Header)) {
+  if (section.size() < sizeof(Header)) {
+    return;
+  }
+  Header header{};
+  std::memcpy(&header, section.data(), sizeof(header));
+  const std::uint32_t length = header.magic == BTF_MAGIC ? header.length : __builtin_bswap32(header.length);
+  // The length of the header stays: libbpf then finds a table of no records. In an old header there is none.
+  if (length >= sizeof(Header)) {
     std::memset(section.data() + offsetof(Header, relocationLength), 0, sizeof(std::uint32_t));
   }
 }

@@ -11,6 +11,9 @@ namespace {
 /// How deep types may lie in one another, and how many pointers and arrays may follow on each level: as libbpf has it.
 constexpr unsigned kLevels = 32;
 
+/// What a pair of types costs that is compared for the first time: it is remembered, which takes some 50 bytes.
+constexpr std::uint64_t kPairCost = 32;
+
 /// BTF has at most 2^20 types a part (BTF_MAX_TYPE), so two ids and a bit have room.
 std::uint64_t pair(TypeId local, TypeId candidate, bool behindPointer = false) {
   return (std::uint64_t{local} << 32U | candidate) << 1U | (behindPointer ? 1U : 0U);
@@ -32,6 +35,9 @@ Expected<bool> TypeMatcher::compatibleWithin(TypeId local, TypeId candidate, uns
   const std::uint64_t key = pair(local, candidate);
   if (known_.contains(key)) {
     return true;
+  }
+  if (!work_.spend(kPairCost)) {
+    return std::unexpected(Fault::tooMuchWork);
   }
   for (unsigned depth = 0; depth < kLevels; ++depth) {
     const auto ours = object_.strip(local);
@@ -111,6 +117,9 @@ Expected<bool> TypeMatcher::matchesWithin(TypeId local, TypeId candidate, bool b
   const std::uint64_t key = pair(local, candidate, behindPointer);
   if (const auto known = known_.find(key); known != known_.end()) {
     return known->second;
+  }
+  if (!work_.spend(kPairCost)) {
+    return std::unexpected(Fault::tooMuchWork);
   }
   auto result = matchesOnce(local, candidate, behindPointer, level);
   if (result) {
@@ -269,7 +278,12 @@ Expected<bool> TypeMatcher::parametersMatch(const struct btf_type& ours, const s
 
 /// Whether the essential names are the same; those without a name match each other only.
 bool TypeMatcher::namesMatch(std::uint32_t ours, std::uint32_t theirs) const {
-  return btf::essentialName(object_.string(ours)) == btf::essentialName(target_.string(theirs));
+  const std::string_view ourName = object_.string(ours);
+  const std::string_view theirName = target_.string(theirs);
+  if (!object_.payForNames(ourName.size() + theirName.size())) {
+    return false; // and the next step is one too many
+  }
+  return btf::essentialName(ourName) == btf::essentialName(theirName);
 }
 
 } // namespace btfd::core

@@ -42,6 +42,9 @@ Expected<Stripped> Types::strip(TypeId id) const {
     if (type == nullptr) {
       return std::unexpected(Fault::unknownType);
     }
+    if (work_ != nullptr && !work_->spend()) {
+      return std::unexpected(Fault::tooMuchWork);
+    }
     if (!btf_is_mod(type) && !btf_is_typedef(type)) {
       return Stripped{.id = id, .type = type};
     }

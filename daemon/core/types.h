@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fault.h"
+#include "work.h"
 
 #include <bpf/btf.h>
 
@@ -34,6 +35,13 @@ class Types {
   /// Types of a kernel, whose pointers are as large as its `long`.
   static Types ofKernel(const struct ::btf& btf);
 
+  /// The same types, whose walks are paid for with `work`, which must outlive the result. Without one they are free.
+  [[nodiscard]] Types paidWith(Work& work) const {
+    Types types = *this;
+    types.work_ = &work;
+    return types;
+  }
+
   /// The type, or null if there is none. 0 is void.
   [[nodiscard]] const struct btf_type* find(TypeId id) const { return btf__type_by_id(btf_, id); }
 
@@ -41,6 +49,12 @@ class Types {
   [[nodiscard]] const char* string(std::uint32_t offset) const {
     const char* text = btf__name_by_offset(btf_, offset);
     return text == nullptr ? "" : text;
+  }
+
+  /// Pays for looking at so many bytes of names. Most are too short to count beside the step that they belong to.
+  [[nodiscard]] bool payForNames(std::size_t bytes) const {
+    constexpr std::size_t kBytesPerStep = 16;
+    return work_ == nullptr || bytes < kBytesPerStep || work_->spend(bytes / kBytesPerStep);
   }
 
   /// Type `id` without typedefs, const, volatile, restrict and type tags.
@@ -63,6 +77,7 @@ class Types {
  private:
   const struct ::btf* btf_;
   std::uint32_t pointerSize_;
+  Work* work_ = nullptr;
 };
 
 /// Whether two types are of one kind for CO-RE: that of an enum does not depend on its width.

@@ -100,12 +100,16 @@ bool liesWithin(std::size_t size, const Elf64_Shdr& header) {
          (header.sh_offset <= size && header.sh_size <= size - header.sh_offset);
 }
 
+/// Longer than any name of a section or function: else a table of them could refer to one name of megabytes.
+constexpr std::size_t kLongestName = 4096;
+
 /// The string at `offset` of a string table, or nothing if it does not end within it.
 std::optional<std::string_view> stringAt(std::span<const std::byte> table, std::size_t offset) {
   if (offset >= table.size()) {
     return std::nullopt;
   }
-  const std::string_view rest(reinterpret_cast<const char*>(table.data()) + offset, table.size() - offset); // NOLINT
+  const std::string_view rest(reinterpret_cast<const char*>(table.data()) + offset, // NOLINT
+                              std::min(table.size() - offset, kLongestName + 1));
   const auto end = rest.find('\0');
   return end == std::string_view::npos ? std::nullopt : std::optional(rest.substr(0, end));
 }
@@ -153,8 +157,11 @@ Result<std::vector<Section>> readSections(std::span<const std::byte> bytes, Elf&
     if (!name) {
       return fail("the name of section " + std::to_string(index) + " lies outside the file's string table", EINVAL);
     }
-    sections.push_back(
-        {.name = *name, .type = (*header)->sh_type, .link = (*header)->sh_link, .content = contentOf(bytes, **header)});
+    sections.push_back({.name = *name,
+                        .type = (*header)->sh_type,
+                        .link = (*header)->sh_link,
+                        .isCode = (*header)->sh_type == SHT_PROGBITS && ((*header)->sh_flags & SHF_EXECINSTR) != 0,
+                        .content = contentOf(bytes, **header)});
   }
   return sections;
 }
@@ -204,6 +211,30 @@ Result<CheckedImage> CheckedImage::check(const ClientBytes& bytes) {
 const Section* CheckedImage::find(std::string_view name) const {
   const auto found = std::ranges::find(sections_, name, &Section::name);
   return found == sections_.end() ? nullptr : &*found;
+}
+
+Result<void> CheckedImage::checkApart() const {
+  struct Extent {
+    const std::byte* begin;
+    const std::byte* end;
+  };
+
+  Elf64_Ehdr header{};
+  std::memcpy(&header, bytes_.data(), sizeof(header));
+  const std::byte* table = bytes_.data() + header.e_shoff;
+  std::vector<Extent> extents = {{bytes_.data(), bytes_.data() + sizeof(header)},
+                                 {table, table + (sections_.size() + 1) * sizeof(Elf64_Shdr)}};
+  for (const Section& section : sections_) {
+    if (!section.content.empty()) {
+      extents.push_back({section.content.data(), section.content.data() + section.content.size()});
+    }
+  }
+  std::ranges::sort(extents, {}, &Extent::begin);
+  const auto overlap = [](const Extent& left, const Extent& right) { return right.begin < left.end; };
+  if (std::ranges::adjacent_find(extents, overlap) != extents.end()) {
+    return fail("sections of the file overlap, or lie over its headers: the file is damaged", EINVAL);
+  }
+  return {};
 }
 
 Result<std::vector<Function>> CheckedImage::functions() const {

@@ -18,6 +18,8 @@ struct Section {
   /// sh_type and sh_link (elf.h).
   std::uint32_t type = 0;
   std::uint32_t link = 0;
+  /// Whether it holds programs (SHT_PROGBITS with SHF_EXECINSTR).
+  bool isCode = false;
   /// Empty for SHT_NOBITS.
   std::span<const std::byte> content;
 };
@@ -50,6 +52,10 @@ class CheckedImage {
   [[nodiscard]] std::size_t indexOf(const Section& section) const {
     return static_cast<std::size_t>(&section - sections_.data()) + 1;
   }
+
+  /// Nothing if no byte of the file belongs to two sections, or to a section and the ELF header or section table: only
+  /// then a section may be written to without that anything else changes that has been checked.
+  [[nodiscard]] Result<void> checkApart() const;
 
   /// The functions of the symbol table, by section and offset; an error if the table is broken.
   [[nodiscard]] Result<std::vector<Function>> functions() const;

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <limits>
+#include <unordered_map>
 
 #include <linux/bpf.h>
 
@@ -51,18 +53,33 @@ Result<CoreRecords> CoreRecords::read(const CheckedImage& image) {
   core.btf_ = std::move(*btf);
   core.extension_ = extension->content;
   core.records_ = std::move(*records);
-  for (const std::uint32_t name : core.records_.sections) {
-    const Section* code = image.find(core.types().string(name));
-    const bool isCode = code != nullptr && !code->name.empty();
-    core.sections_.push_back(isCode ? *code : Section{});
-    core.indexes_.push_back(isCode ? image.indexOf(*code) : 0);
+  if (auto apart = image.checkApart(); !apart) {
+    return std::unexpected(std::move(apart.error()));
   }
+  core.findSections(image);
   auto functions = image.functions();
   if (!functions) {
     return std::unexpected(std::move(functions.error()));
   }
   core.functions_ = std::move(*functions);
   return core;
+}
+
+/// Finds the code that records are for, as libbpf does: the first section of the name, if it holds programs.
+void CoreRecords::findSections(const CheckedImage& image) {
+  std::unordered_map<std::string_view, const Section*> byName;
+  std::size_t longest = 0;
+  for (const Section& section : image.sections()) {
+    byName.emplace(section.name, &section);
+    longest = std::max(longest, section.name.size());
+  }
+  for (const std::uint32_t name : records_.sections) {
+    const char* text = types().string(name);
+    const auto found = byName.find(std::string_view(text, ::strnlen(text, longest + 1)));
+    const bool isCode = found != byName.end() && found->second->isCode && !found->first.empty();
+    sections_.push_back(isCode ? *found->second : Section{});
+    indexes_.push_back(isCode ? image.indexOf(*found->second) : 0);
+  }
 }
 
 std::vector<core::Relocation> CoreRecords::relocate(ClientBytes& bytes, const core::Targets& targets) const {

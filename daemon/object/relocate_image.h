@@ -51,6 +51,7 @@ class CoreRecords {
   std::vector<std::size_t> indexes_;
   std::vector<Function> functions_;
 
+  void findSections(const CheckedImage& image);
   [[nodiscard]] const Function* find(const core::Relocation& relocation) const;
 };
 

@@ -136,6 +136,23 @@ TEST(NameIndex, OfASplitBtfHasOnlyWhatItAdds) {
   EXPECT_EQ(index.find("task", BTF_KIND_STRUCT), static_cast<std::uint32_t>(again));
 }
 
+TEST(NameIndex, PassesOverNamesThatNoKernelHas) {
+  const BtfHandle btf(btf__new_empty());
+  const std::string longest(511, 'x');
+  btf__add_struct(btf.get(), longest.c_str(), 4);
+  btf__add_struct(btf.get(), (longest + "y").c_str(), 4);
+  const std::string endless(1U << 20U, 'z');
+  for (int i = 0; i < 200'000; ++i) {
+    btf__add_ptr(btf.get(), 0);
+    const_cast<btf_type*>(btf__type_by_id(btf.get(), static_cast<__u32>(i) + 3))->name_off = // NOLINT
+        i == 0 ? static_cast<__u32>(btf__add_str(btf.get(), endless.c_str())) : btf__type_by_id(btf.get(), 3)->name_off;
+  }
+  const NameIndex index(*btf, 1);
+  EXPECT_EQ(index.size(), 1U);
+  EXPECT_EQ(index.find(longest, BTF_KIND_STRUCT), 1U);
+  EXPECT_EQ(index.find(longest + "y", BTF_KIND_STRUCT), std::nullopt);
+}
+
 TEST(NameIndex, KeepsManyNamesApart) {
   const BtfHandle btf(btf__new_empty());
   for (int i = 0; i < 5000; ++i) {
