@@ -29,10 +29,20 @@ inline std::size_t editDistance(std::string_view from, std::string_view to) {
 template <typename Strings>
 std::vector<std::string> nearMisses(std::string_view name, const Strings& known) {
   constexpr std::size_t kMost = 3;
+  // Longer than any name that people write or the kernel takes (KSYM_NAME_LEN): comparing takes the product of lengths.
+  constexpr std::size_t kLongest = 512;
+  if (name.size() > kLongest) {
+    return {};
+  }
   // A third of the name wrong is still a slip; more is another name.
   const std::size_t tolerated = std::max<std::size_t>(2, name.size() / 3);
   std::vector<std::pair<std::size_t, std::string>> found;
   for (const auto& candidate : known) {
+    // The distance is at least the difference of the lengths.
+    const std::size_t longer = std::max(name.size(), std::size(candidate));
+    if (longer - std::min(name.size(), std::size(candidate)) > tolerated) {
+      continue;
+    }
     if (const std::size_t distance = editDistance(name, candidate); distance <= tolerated) {
       found.emplace_back(distance, candidate);
     }

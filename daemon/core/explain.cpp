@@ -15,8 +15,14 @@ namespace btfd::core {
 
 namespace {
 
-std::string quoted(std::string_view text) {
-  return "'" + std::string(text) + "'";
+/// A name as it is shown: whoever makes objects can make names of any length.
+std::string shown(std::string_view name) {
+  constexpr std::size_t kLongest = 256;
+  return name.size() <= kLongest ? std::string(name) : std::string(name.substr(0, kLongest)) + "...";
+}
+
+std::string quoted(std::string_view name) {
+  return "'" + shown(name) + "'";
 }
 
 /// "; it has 'a', 'b'", or nothing.
@@ -165,18 +171,14 @@ class Explainer {
       return {};
     }
     const Types& types = targets_[0].types;
-    std::set<std::string> names;
+    std::set<std::string_view> names;
     for (TypeId id = 1; id < types.count(); ++id) {
       const struct btf_type& type = *types.find(id);
       if (!sameKind(local, type)) {
         continue;
       }
       const std::string_view candidate = btf::essentialName(types.string(type.name_off));
-      // An edit distance is at least the difference of the lengths: nearMisses tolerates a third.
-      const std::size_t longer = std::max(candidate.size(), name.size());
-      if (longer - std::min(candidate.size(), name.size()) <= std::max<std::size_t>(2, name.size() / 3)) {
-        names.emplace(candidate);
-      }
+      names.emplace(candidate);
     }
     return nearMisses(name, names);
   }
@@ -185,13 +187,12 @@ class Explainer {
   [[nodiscard]] std::string noMatch() const {
     std::vector<TargetType> candidates;
     const auto access = LocalAccess::parse(object_, record_.type, record_.kind, object_.string(record_.access));
-    if (object_.find(record_.type) != nullptr) {
-      targets_.findCandidates(object_, record_.type, candidates);
-    }
-    if (candidates.empty() || !access || access->accessors().empty()) {
+    Work work;
+    const bool found =
+        object_.find(record_.type) != nullptr && targets_.findCandidates(object_, record_.type, work, candidates);
+    if (!found || candidates.empty() || !access || access->accessors().empty()) {
       return "the kernel's type of this name lacks it";
     }
-    Work work;
     FieldMatcher matcher(object_, work);
     const Types& types = targets_[candidates.front().target].types;
     if (isEnumeratorKind(record_.kind)) {
@@ -408,7 +409,7 @@ std::string typeName(const Types& types, TypeId id) {
     return "a " + text;
   }
   const std::string_view name = types.string(type->name_off);
-  text += (text.empty() ? "" : " ") + (name.empty() ? std::string("(anonymous)") : std::string(name));
+  text += (text.empty() ? "" : " ") + (name.empty() ? std::string("(anonymous)") : shown(name));
   return text;
 }
 
@@ -420,12 +421,12 @@ std::string accessPath(const Types& object, const Record& record) {
   const char* text = object.string(record.access);
   const auto access = LocalAccess::parse(object, record.type, record.kind, text);
   if (!access) {
-    return path + " \"" + text + "\"";
+    return path + " \"" + shown(text) + "\"";
   }
   bool first = true;
   for (const Accessor& accessor : access->accessors()) {
     if (accessor.name != nullptr) {
-      path += "." + std::string(accessor.name);
+      path += "." + shown(accessor.name);
     } else if (!first || accessor.index != 0) {
       path += "[" + std::to_string(accessor.index) + "]";
     }

@@ -40,5 +40,10 @@ TEST(NearMisses, ShortNamesMayHaveTwoSlips) {
   EXPECT_THAT(nearMisses("ab", Names{"ba", "xyz"}), ElementsAre("ba"));
 }
 
+TEST(NearMisses, ANameThatNobodyWritesHasNone) {
+  const std::string endless(std::size_t{16} << 20U, 'a');
+  EXPECT_TRUE(nearMisses(endless, std::vector<std::string>(1000, endless.substr(1))).empty());
+}
+
 } // namespace
 } // namespace btfd
