@@ -7,6 +7,7 @@
 #include <bit>
 #include <limits>
 #include <optional>
+#include <utility>
 
 namespace btfd::core {
 
@@ -45,7 +46,7 @@ class Requests {
     for (Request& request : requests_) {
       sorted.push_back(&request);
     }
-    std::ranges::stable_sort(sorted, {}, &Request::type);
+    std::ranges::sort(sorted, {}, [](const Request* each) { return std::pair(each->type, each); });
     return sorted;
   }
 

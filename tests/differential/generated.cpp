@@ -281,6 +281,11 @@ class Alone {
   std::vector<std::uint32_t> names_;
 };
 
+/// Whether `value` may be an enumerator of 32 bits that libbpf takes for negative.
+bool isLarge(std::uint64_t value) {
+  return value >= 0x80000000U && value <= 0xffffffffU;
+}
+
 /// What libbpf says of one question with one candidate.
 struct Answer {
   bool error = false;
@@ -302,12 +307,23 @@ Answer answerOf(const Case& made, Asked asked, std::uint64_t local) {
   Answer answer;
   answer.code = byLibbpf(made, asked);
   asked.code = wide(local);
-  const auto code = byLibbpf(made, asked);
+  auto code = byLibbpf(made, asked);
+  if (!code && asked.kind == Kind::enumeratorValue && isLarge(local)) {
+    asked.code = wide(local | 0xffffffff00000000U); // as libbpf would have it
+    code = byLibbpf(made, asked);
+  }
   if (!code) {
     answer.error = true;
     return answer;
   }
-  answer.found = !isNo(asked, *code);
+  // The size of a type may be 0.
+  if (asked.kind == Kind::typeSize) {
+    asked.kind = Kind::typeExists;
+    asked.code = wide(1);
+    answer.found = !isNo(asked, byLibbpf(made, asked).value());
+  } else {
+    answer.found = !isNo(asked, *code);
+  }
   answer.value = static_cast<std::uint32_t>(code->front().imm) |
                  std::uint64_t{static_cast<std::uint32_t>(code->back().imm)} << 32U;
   return answer;
@@ -367,7 +383,6 @@ std::vector<std::optional<Code>> expected(Case& made, const std::vector<core::Re
 /// Why `ours` may differ from libbpf's `theirs`; null if it may not.
 const char* ruleFor(const Asked& asked, const core::Relocation& relocation, const Code& ours,
                     const std::optional<Code>& theirs) {
-  const auto isLarge = [](std::uint64_t value) { return value >= 0x80000000U && value <= 0xffffffffU; };
   // libbpf takes every enumerator of 32 bits for signed; we go by the enum's flag.
   if (asked.kind == Kind::enumeratorValue && (isLarge(relocation.localValue) || isLarge(relocation.value))) {
     if (!theirs || (relocation.outcome == core::Outcome::resolved && theirs->front().imm == ours.front().imm)) {

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 
@@ -217,6 +218,37 @@ TEST_F(CoreRecordsTest, OfTextAreShared) {
   auto opened = open(object(btf_.bytes(), extensionOf({{text, {{0, type_, access_, 0}}}}), ".text"));
   ASSERT_TRUE(opened.records);
   EXPECT_TRUE(opened.records->isShared(relocate(opened)[0]));
+}
+
+/// Whatever one bit of a real object's BTF or records is, each record has an outcome or the object is refused; and what
+/// has been checked of the file stays true.
+TEST_F(CoreRecordsTest, NoFlippedBitOfARealObjectIsACrash) {
+  const Bytes good = test_support::readFile(std::string(BTFD_BPF_OBJECTS) + "/missing_field.o");
+  const auto original = open(good);
+  ASSERT_TRUE(original.records) << original.records.error().message;
+  ASSERT_FALSE(original.records->empty());
+  int refused = 0;
+  int failed = 0;
+  for (const char* name : {".BTF", ".BTF.ext"}) {
+    const auto content = original.image->find(name)->content;
+    const auto begin = static_cast<std::size_t>(content.data() - original.bytes.bytes().data());
+    for (std::size_t at = 0; at < content.size(); ++at) {
+      // One bit of each byte, another one of the next.
+      Bytes changed = good;
+      changed[begin + at] ^= static_cast<std::byte>(1U << (at % 8));
+      auto opened = open(changed);
+      if (!opened.records) {
+        ++refused;
+        continue;
+      }
+      const auto relocations = relocate(opened);
+      failed +=
+          std::ranges::any_of(relocations, [](const auto& each) { return each.outcome == core::Outcome::failed; });
+      ASSERT_TRUE(CheckedImage::check(opened.bytes)) << name << " " << at;
+    }
+  }
+  EXPECT_GT(refused, 50);
+  EXPECT_GT(failed, 0);
 }
 
 /// A section's bytes may be another's too, or the section table's: what has been checked would then change unseen.
