@@ -42,6 +42,16 @@ TEST(EssentialName, LeadingUnderscoresBelongToTheName) {
   EXPECT_EQ(essentialName("_x___y"), "_x");
 }
 
+TEST(EssentialName, TheSeparatorIsFoundWhereverItStands) {
+  for (std::size_t before = 1; before < 40; ++before) {
+    const std::string name = std::string(before, 'x') + "___v2";
+    EXPECT_EQ(essentialName(name).size(), before) << name;
+    EXPECT_EQ(essentialName(std::string(before, 'x') + "__v2_a").size(), before + 6);
+    // What only looks like it: the same bits but one.
+    EXPECT_EQ(essentialName(std::string(before, 'x') + "_\xdf_v2").size(), before + 5);
+  }
+}
+
 /// Every word of up to nine letters over {a, _}: all the ways in which underscores can stand.
 TEST(EssentialName, AgreesWithLibbpfOnAllShortNames) {
   for (std::size_t length = 0; length <= 9; ++length) {
