@@ -140,6 +140,16 @@ TEST_F(AmbiguityTest, QuestionsAreAnsweredByThoseThatAreLeft) {
   EXPECT_EQ(inEachOrder(questions), (std::vector<std::int64_t>{12, 16, 0}));
 }
 
+TEST_F(AmbiguityTest, WhatIsWrongInTheObjectStaysAnErrorWhenCandidatesDropOut) {
+  candidate("s", {{"a", 8}});
+  candidate("s", {{"a", 12}, {"b", 16}});
+  auto questions = offsetsOf({"0:0", "0:1"});
+  questions.push_back({.kind = Kind::fieldSigned, .type = root_, .access = "0", .code = {move(0)}});
+  questions.push_back({.kind = Kind::typeIdLocal, .type = root_, .access = "0", .code = {move(0)}});
+  EXPECT_EQ(inEachOrder(questions),
+            (std::vector<std::int64_t>{12, 16, fault(Fault::kindNeedsNamedField), static_cast<std::int64_t>(root_)}));
+}
+
 TEST_F(AmbiguityTest, EachLocalTypeChoosesForItself) {
   candidate("s", {{"a", 8}});
   candidate("s", {{"a", 12}, {"b", 16}});

@@ -258,6 +258,33 @@ TEST_F(FieldTest, AFlexibleArrayOfAnAnonymousStructIsItsLastMember) {
   expectResolved(scenario_.ask(Kind::fieldByteOffset, root_, "0:0:1", 4), 8);
 }
 
+TEST_F(FieldTest, AnonymousBitfieldsOfTheKernelAreNothingToSearch) {
+  root_ = object_.structure("s", {{"f", object_.integer()}});
+  const TypeId theirs = kernel_.integer();
+  kernel_.structure("s", {{"", theirs, 4, 0}, {"", theirs, 28, 4}, {"f", theirs, 0, 32}}, 8);
+  expectResolved(scenario_.ask(Kind::fieldByteOffset, root_, "0:0", 0), 4);
+}
+
+TEST_F(FieldTest, AnArrayIsNoStructAndAStructNoArray) {
+  const TypeId array = object_.definedAs("t", object_.array(object_.integer(), 4));
+  const TypeId structure = object_.definedAs("u", object_.structure("", {{"f", object_.integer()}}));
+  kernel_.definedAs("t", kernel_.structure("", {{"f", kernel_.integer()}}));
+  kernel_.definedAs("u", kernel_.array(kernel_.integer(), 4));
+  expectPoisoned(scenario_.ask(Kind::fieldByteOffset, array, "0:1", 4), Fault::noMatch);
+  expectPoisoned(scenario_.ask(Kind::fieldByteOffset, structure, "0:0", 0), Fault::noMatch);
+}
+
+TEST_F(FieldTest, AFieldWithoutSizeHasNone) {
+  const TypeId ours = object_.pointer();
+  root_ = object_.structure("s", {{"f", object_.array(object_.forward("w"), 2), 0, 0}, {"p", ours, 0, 64}}, 16);
+  kernel_.structure("s", {{"f", kernel_.array(kernel_.forward("w"), 2), 0, 0}, {"p", kernel_.pointer(), 0, 64}}, 16);
+  for (const Kind kind : {Kind::fieldByteOffset, Kind::fieldByteSize, Kind::fieldLeftShift}) {
+    expectFailed(scenario_.ask(kind, root_, "0:0", 0), Fault::sizeUnknown);
+  }
+  expectResolved(scenario_.ask(Kind::fieldExists, root_, "0:0", 1), 1);
+  expectResolved(scenario_.ask(Kind::fieldByteOffset, root_, "0:1", 8), 8);
+}
+
 TEST_F(FieldTest, WhatNoPointerSizeIsKnownOfHasThisMachines) {
   types(object_.pointer(), kernel_.pointer());
   expectResolved(scenario_.ask(Kind::fieldByteSize, root_, "0:0", 8), sizeof(void*));

@@ -398,6 +398,33 @@ TEST(Hostile, SizesAndOffsetsThatOverflowAreErrors) {
             Fault::offsetOverflow);
 }
 
+TEST(Hostile, ArraysOfMoreDimensionsThanAreFollowedAreErrors) {
+  const auto make = [](BtfMaker& maker) {
+    TypeId type = maker.integer();
+    for (int dimension = 0; dimension < 200; ++dimension) {
+      type = maker.array(type, 1);
+    }
+    return maker.structure("t", {{"f", type, 0, 0}}, 4);
+  };
+  Scenario scenario;
+  const TypeId root = make(scenario.object);
+  make(scenario.kernel);
+  for (const Kind kind : {Kind::fieldByteOffset, Kind::fieldByteSize, Kind::fieldExists}) {
+    expectFailed(scenario.ask(kind, root, "0:0", 1), Fault::nestedTooDeep);
+  }
+}
+
+TEST(Hostile, ArraysOfLargeStructsOverflow) {
+  const auto make = [](BtfMaker& maker) {
+    return maker.structure("t", {{"f", maker.array(maker.structure("large", {}, 0x80000000), 2), 0, 0}}, 4);
+  };
+  Scenario scenario;
+  const TypeId root = make(scenario.object);
+  make(scenario.kernel);
+  expectFailed(scenario.ask(Kind::fieldByteSize, root, "0:0", 0), Fault::sizeOverflow);
+  expectFailed(scenario.ask(Kind::fieldByteOffset, root, "0:0:1", 0), Fault::offsetOverflow);
+}
+
 TEST(Hostile, AStructOf4GigabytesIsLargerThanItsArray) {
   Scenario scenario;
   const TypeId root = scenario.object.structure("t", {{"f", scenario.object.integer()}}, 0xffffffff);
