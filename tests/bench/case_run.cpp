@@ -30,8 +30,8 @@ struct DaemonSamples {
 
 class CaseRun {
  public:
-  CaseRun(ObjectFile object, DaemonSession* session, Recording recording, UniqueFd unchanged)
-      : object_(std::move(object)), session_(session), recording_(std::move(recording)),
+  CaseRun(ObjectFile object, DaemonSession* session, const EngineRun* engine, Recording recording, UniqueFd unchanged)
+      : object_(std::move(object)), session_(session), engine_(engine), recording_(std::move(recording)),
         unchanged_(std::move(unchanged)) {}
 
   /// One turn of each subject. `keep`: whether it counts.
@@ -50,6 +50,9 @@ class CaseRun {
       libbpf_.push_back(libbpf);
       bare_.push_back(bare);
     }
+    if (auto done = engine_ == nullptr ? Result<void>() : engineTurn(keep); !done) {
+      return done;
+    }
     return session_ == nullptr ? Result<void>() : daemonTurn(keep);
   }
 
@@ -60,6 +63,9 @@ class CaseRun {
     result.bareCalls = recording_.calls();
     result.libbpfMs = percentilesOf(std::move(libbpf_));
     result.bareMs = percentilesOf(std::move(bare_));
+    if (engine_ != nullptr) {
+      result.engineMs = percentilesOf(std::move(engineSamples_));
+    }
     if (session_ != nullptr) {
       result.daemon = std::move(missed_).result();
       result.daemonCached = std::move(cached_).result();
@@ -68,6 +74,17 @@ class CaseRun {
   }
 
  private:
+  Result<void> engineTurn(bool keep) {
+    const auto duration = engine_->turn(unchanged_);
+    if (!duration) {
+      return std::unexpected(duration.error());
+    }
+    if (keep) {
+      engineSamples_.push_back(*duration);
+    }
+    return {};
+  }
+
   Result<void> daemonTurn(bool keep) {
     object_.makeDistinct(++number_);
     const auto distinct = object_.memfd();
@@ -91,19 +108,21 @@ class CaseRun {
 
   ObjectFile object_;
   DaemonSession* session_;
+  const EngineRun* engine_;
   Recording recording_;
   UniqueFd unchanged_;
   /// Starts anew with each process: a daemon that runs longer has seen the small numbers.
   std::uint64_t number_ = static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
   std::vector<double> libbpf_;
   std::vector<double> bare_;
+  std::vector<double> engineSamples_;
   DaemonSamples missed_;
   DaemonSamples cached_;
 };
 
 } // namespace
 
-Result<CaseResult> runCase(ObjectFile object, int iterations, DaemonSession* session) {
+Result<CaseResult> runCase(ObjectFile object, int iterations, DaemonSession* session, const EngineRun* engine) {
   if (auto loaded = loadWithLibbpf(object.bytes()); !loaded) {
     return std::unexpected(std::move(loaded.error()));
   }
@@ -115,7 +134,7 @@ Result<CaseResult> runCase(ObjectFile object, int iterations, DaemonSession* ses
   if (!unchanged) {
     return std::unexpected(std::move(unchanged.error()));
   }
-  CaseRun run(std::move(object), session, std::move(*recording), std::move(*unchanged));
+  CaseRun run(std::move(object), session, engine, std::move(*recording), std::move(*unchanged));
   for (int i = 0; i < kWarmUpIterations + iterations; ++i) {
     if (auto done = run.turn(i >= kWarmUpIterations); !done) {
       return std::unexpected(std::move(done.error()));

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "daemon_session.h"
+#include "engine_run.h"
 #include "object_file.h"
 #include "statistics.h"
 
@@ -29,9 +30,12 @@ struct CaseResult {
   /// Through the daemon: an object that it sees for the first time, and the same one again.
   std::optional<DaemonResult> daemon;
   std::optional<DaemonResult> daemonCached;
+  /// The CO-RE relocations alone, in this process.
+  std::optional<Percentiles> engineMs;
 };
 
-/// Measures one object, its subjects taking turns in each iteration. `session` may be null: no daemon.
-Result<CaseResult> runCase(ObjectFile object, int iterations, DaemonSession* session);
+/// Measures one object, its subjects taking turns in each iteration. `session` may be null: no daemon; so may `engine`:
+/// no kernel BTF.
+Result<CaseResult> runCase(ObjectFile object, int iterations, DaemonSession* session, const EngineRun* engine);
 
 } // namespace btfd::bench

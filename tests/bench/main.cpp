@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -78,8 +79,12 @@ Result<void> describeDaemon(DaemonSession& session, Report& report) {
 /// Runs the cases, then, once the daemon is warm, asks it about itself.
 Result<void> measure(const Options& options, const std::map<std::string, ObjectFile>& objects, DaemonSession* session,
                      Report& report) {
+  const auto engine = EngineRun::prepare();
+  if (!engine && engine.error().code != ENOENT) {
+    return std::unexpected(engine.error());
+  }
   for (const std::string& name : options.cases) {
-    auto result = runCase(objects.at(name), options.iterations, session);
+    auto result = runCase(objects.at(name), options.iterations, session, engine ? &*engine : nullptr);
     if (!result) {
       return std::unexpected(std::move(result.error()).within("case " + name));
     }
