@@ -135,6 +135,11 @@ Result<void> Daemon::prepareKernelBtf() {
   if (auto prepared = service::prepareBpffs(config_.bpffs); !prepared) {
     spdlog::warn("objects with maps that are pinned by name cannot be loaded: {}", prepared.error().message);
   } else {
+    auto lock = service::lockBpffs(config_.bpffs);
+    if (!lock) {
+      return std::unexpected(std::move(lock.error()));
+    }
+    bpffsLock_ = std::move(*lock);
     loader_.objects().removeStalePins();
   }
   kernelBtf_.setHooks({.buildBegins = [this] { workers_.suspendForks(); },

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/unique_fd.h"
 #include "config/config.h"
 #include "options.h"
 #include "policy/policy.h"
@@ -49,6 +50,8 @@ class Daemon {
   boost::asio::signal_set signals_;
   boost::asio::steady_timer stopTimer_;
   bool ownSocket_ = false;
+  /// Held as long as the daemon runs.
+  UniqueFd bpffsLock_;
 };
 
 } // namespace btfd

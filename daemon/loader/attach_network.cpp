@@ -7,9 +7,11 @@
 
 #include <fcntl.h>
 #include <linux/if_link.h>
+#include <linux/magic.h>
 #include <net/if.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <sys/vfs.h>
 
 #ifndef SO_ATTACH_BPF
 #include <asm/socket.h>
@@ -18,6 +20,21 @@
 namespace btfd::loader {
 
 namespace {
+
+/// A network namespace by its path. Looked at before it is opened: opening a device or pipe may have effects or wait.
+/// One error for all that is none, as the daemon sees files that its client may not know of.
+Result<UniqueFd> openNetworkNamespace(const std::string& path) {
+  const UniqueFd place(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  struct statfs status{};
+  if (!place || ::fstatfs(place.get(), &status) < 0 || status.f_type != NSFS_MAGIC) {
+    return fail("'" + path + "' is no network namespace", EINVAL);
+  }
+  UniqueFd opened(::open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!opened) {
+    return failErrno("cannot open network namespace " + path, errno);
+  }
+  return opened;
+}
 
 /// This thread in another network namespace, until the end of the scope.
 class NetworkNamespaceScope {
@@ -36,11 +53,14 @@ class NetworkNamespaceScope {
 
   Result<void> enter(const std::string& path) {
     UniqueFd home(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
-    const UniqueFd other(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!home || !other) {
-      return failErrno("cannot open network namespace " + path, errno);
+    if (!home) {
+      return failErrno("cannot open the daemon's own network namespace", errno);
     }
-    if (::setns(other.get(), CLONE_NEWNET) < 0) {
+    const auto other = openNetworkNamespace(path);
+    if (!other) {
+      return std::unexpected(other.error());
+    }
+    if (::setns(other->get(), CLONE_NEWNET) < 0) {
       return failErrno("cannot enter network namespace " + path, errno);
     }
     home_ = std::move(home);
@@ -170,11 +190,11 @@ Outcome<AttachedLink> attachNetworkNamespace(AttachRequest& request) {
     }
     chosen = *given;
   } else {
-    opened.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!opened) {
-      return invalidParameter(request.path("networkNamespace"),
-                              "cannot open network namespace " + path + ": " + std::strerror(errno));
+    auto result = openNetworkNamespace(path);
+    if (!result) {
+      return invalidParameter(request.path("networkNamespace"), result.error().message);
     }
+    opened = std::move(*result);
     chosen = opened;
   }
   const std::string target = "network namespace " + (byDescriptor                      ? "given as descriptor"

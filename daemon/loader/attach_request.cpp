@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 
 namespace btfd::loader {
 
@@ -95,7 +97,13 @@ Outcome<BorrowedFd> AttachRequest::givenDescriptor(const std::string& what) {
 }
 
 Outcome<UniqueFd> AttachRequest::openCgroup(const std::string& directory) const {
-  UniqueFd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Looked at before it is opened, and one error for all that is none: the daemon sees what its client may not know of.
+  const UniqueFd place(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  struct statfs status{};
+  if (!place || ::fstatfs(place.get(), &status) < 0 || status.f_type != CGROUP2_SUPER_MAGIC) {
+    return invalidParameter(path("cgroup"), "'" + directory + "' is no directory of cgroup v2");
+  }
+  UniqueFd opened(::open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened) {
     return invalidParameter(path("cgroup"), "cannot open cgroup " + directory + ": " + std::strerror(errno));
   }

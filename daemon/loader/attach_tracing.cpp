@@ -6,6 +6,8 @@
 #include <cctype>
 #include <cerrno>
 
+#include <sys/stat.h>
+
 namespace btfd::loader {
 
 namespace {
@@ -148,6 +150,11 @@ Outcome<AttachedLink> attachProbe(AttachRequest& request) {
   if (const auto binary = request.text("binary")) {
     if (auto allowed = request.allowOnly({"binary", "function", "offset", "cookie", "pid"}); !allowed) {
       return std::unexpected(std::move(allowed.error()));
+    }
+    // A name without slash is looked for by libbpf. Opening a pipe would wait for ever.
+    struct stat status{};
+    if (binary->find('/') != std::string::npos && (::stat(binary->c_str(), &status) < 0 || !S_ISREG(status.st_mode))) {
+      return invalidParameter(request.path("binary"), "'" + *binary + "' is no program or library");
     }
     const std::string function = request.text("function").value_or("");
     const std::string target = *binary + ":" + function + "+" + std::to_string(request.number("offset").value_or(0));

@@ -5,6 +5,7 @@
 #include <bpf/btf.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -26,6 +27,25 @@ std::string because(const LibbpfLog& log, int code) {
     return "its BTF or its relocations refer to a section that the file does not have";
   }
   return log.warnings().empty() ? openErrorText(code) : log.warnings().front() + " (" + openErrorText(code) + ")";
+}
+
+/// Whether a map of this name can be pinned: libbpf makes a path of it, which must not lead out of its directory. bpffs
+/// takes no names with a dot (kernel/bpf/inode.c, bpf_lookup).
+bool isPinName(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](char character) {
+    return std::isalnum(static_cast<unsigned char>(character)) != 0 || character == '_';
+  });
+}
+
+Outcome<void> checkPins(struct bpf_object& object) {
+  struct bpf_map* map = nullptr;
+  bpf_object__for_each_map(map, &object) {
+    if (bpf_map__pin_path(map) != nullptr && !isPinName(bpf_map__name(map))) {
+      return invalidObject("map '" + std::string(bpf_map__name(map)) +
+                           "' cannot be pinned by its name: that takes letters, digits and underscores only");
+    }
+  }
+  return {};
 }
 
 } // namespace
@@ -62,6 +82,9 @@ Outcome<ObjectHandle> openObject(const GivenObject& given, const std::string& na
   ObjectHandle object(bpf_object__open_mem(image.data(), image.size(), &options));
   if (!object) {
     return invalidObject("libbpf cannot open the object: " + because(log, errno));
+  }
+  if (auto checked = checkPins(*object); !checked) {
+    return std::unexpected(std::move(checked.error()));
   }
   return object;
 }

@@ -14,7 +14,8 @@ namespace {
 constexpr std::size_t kMostRecords = 50;
 
 std::unexpected<Failure> noKernelBtf() {
-  return std::unexpected(Failure{"io.btfd.NoKernelBtf", {{"message", "the object has CO-RE relocations, which need kernel BTF"}}});
+  return std::unexpected(
+      Failure{"io.btfd.NoKernelBtf", {{"message", "the object has CO-RE relocations, which need kernel BTF"}}});
 }
 
 } // namespace

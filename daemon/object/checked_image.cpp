@@ -176,6 +176,17 @@ Result<void> refuseLegacy(const CheckedImage& image) {
   return {};
 }
 
+/// Of two sections with BTF, libbpf takes the last (bpf_object__elf_collect) and others the first: what one has checked
+/// and relocated would not be what the other loads.
+Result<void> refuseSecondBtf(const CheckedImage& image) {
+  for (const std::string_view name : {".BTF", ".BTF.ext"}) {
+    if (std::ranges::count(image.sections(), name, &Section::name) > 1) {
+      return fail("the object has two sections called " + std::string(name) + ": the file is damaged", EINVAL);
+    }
+  }
+  return {};
+}
+
 } // namespace
 
 Result<CheckedImage> CheckedImage::check(const ClientBytes& bytes) {
@@ -202,8 +213,10 @@ Result<CheckedImage> CheckedImage::check(const ClientBytes& bytes) {
     return std::unexpected(std::move(sections.error()));
   }
   image.sections_ = std::move(*sections);
-  if (auto checked = refuseLegacy(image); !checked) {
-    return std::unexpected(std::move(checked.error()));
+  for (const auto refuse : {&refuseLegacy, &refuseSecondBtf}) {
+    if (auto checked = refuse(image); !checked) {
+      return std::unexpected(std::move(checked.error()));
+    }
   }
   return image;
 }

@@ -3,7 +3,9 @@
 #include <cerrno>
 #include <filesystem>
 
+#include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -53,6 +55,20 @@ Result<void> prepareBpffs(const std::string& bpffs) {
   }
   ::mkdir((bpffs + "/owners").c_str(), 0700);
   return {};
+}
+
+Result<UniqueFd> lockBpffs(const std::string& bpffs) {
+  UniqueFd directory(::open(bpffs.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) {
+    return failErrno("cannot open " + bpffs, errno);
+  }
+  // Belongs to the open file, which workers inherit and close: it goes with the daemon, however that ends.
+  if (::flock(directory.get(), LOCK_EX | LOCK_NB) < 0) {
+    return errno == EWOULDBLOCK
+               ? fail("another btfd uses " + bpffs + "; give this one a directory of its own (--bpffs)", EWOULDBLOCK)
+               : failErrno("cannot lock " + bpffs, errno);
+  }
+  return directory;
 }
 
 } // namespace btfd::service

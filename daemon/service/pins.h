@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/unique_fd.h"
 #include "registry/registry.h"
 
 #include <string>
@@ -39,5 +40,9 @@ class Pins {
 
 /// Makes `bpffs` if it is missing. Error: it is no directory on a bpffs, so that nothing can be pinned.
 Result<void> prepareBpffs(const std::string& bpffs);
+
+/// Makes this process the only daemon that uses `bpffs`, until the descriptor is closed. Error code EWOULDBLOCK:
+/// another one does, whose pins this one would take for leftovers.
+Result<UniqueFd> lockBpffs(const std::string& bpffs);
 
 } // namespace btfd::service

@@ -168,6 +168,17 @@ class Ownership(DaemonTest):
             return [e.name, e.parameters]
         return None
 
+    def test_names_of_pinned_maps_lead_nowhere_else(self):
+        """libbpf joins directory and name: with a slash in it, a map would be pinned, or found, outside the owner's own."""
+        good = object_bytes("pinned_map")
+        self.load_bytes(good)  # so that the directory exists
+        for name in (b"../0/victim", b"./././././x", b"a/b/c/d/e/f", b"..........."):
+            with self.subTest(name=name), self.refused("InvalidObject") as refusal:
+                self.load_bytes(good.replace(b"pinned_hash", name))
+            self.assertIn("pinned", refusal.error.parameters["message"])
+            self.assertEqual(os.listdir(os.path.join(self.daemon.bpffs, "owners")), ["0"])
+            self.assertEqual(os.listdir(os.path.join(self.daemon.bpffs, "owners", "0")), ["pinned_hash"])
+
     def test_a_member_of_the_group_loads(self):
         """And the object is theirs, and gone with their connection."""
         def member(client):
@@ -424,3 +435,23 @@ class TwoDaemons(unittest.TestCase):
         self.assertIn(first.socket_path, second.log())
         with first.client() as client:
             client.call("org.varlink.service.GetInfo")
+
+    def test_do_not_share_a_bpffs_directory(self):
+        """The second would remove the pins of the first as those of a daemon that is gone."""
+        if os.geteuid() != 0:
+            self.skipTest("needs root, to load BPF programs")
+        first = harness.Daemon().start()
+        self.addCleanup(first.stop)
+        with first.client() as client, open(harness.object_path("pinned_map"), "rb") as f:
+            client.call("io.btfd.Load", {"objectFileDescriptor": 0}, [f])
+            pins = os.listdir(os.path.join(first.bpffs, "owners", "0"))
+            self.assertEqual(pins, ["pinned_hash"])
+            second = harness.Daemon()
+            self.addCleanup(second.remove)
+            second.bpffs = first.bpffs
+            second.spawn(make_bpffs=False)
+            self.addCleanup(second.kill)
+            eventually(lambda: second.process.poll() is not None, "the second daemon goes on")
+            self.assertNotEqual(second.process.returncode, 0)
+            self.assertIn(first.bpffs, second.log())
+            self.assertEqual(os.listdir(os.path.join(first.bpffs, "owners", "0")), pins)

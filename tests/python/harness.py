@@ -189,9 +189,10 @@ class Daemon:
             raise
         return self
 
-    def spawn(self):
+    def spawn(self, make_bpffs=True):
         """Starts the process without waiting for it to be ready."""
-        os.mkdir(self.bpffs, 0o700)
+        if make_bpffs:
+            os.mkdir(self.bpffs, 0o700)
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 [*self.wrapper, self.binary, "--config", self.config_path, "--socket", self.socket_path,

@@ -1,4 +1,5 @@
 #include "object/checked_image.h"
+#include "test_support/elf_maker.h"
 #include "test_support/files.h"
 
 #include <gmock/gmock.h>
@@ -215,6 +216,16 @@ TEST(CheckedImage, LegacyMapsAreRefusedWithWhatToDo) {
   }
   ASSERT_TRUE(changed);
   EXPECT_THAT(errorOf(file), HasSubstr("SEC(\".maps\")"));
+}
+
+TEST(CheckedImage, ASecondSectionWithBtfIsRefused) {
+  for (const char* name : {".BTF", ".BTF.ext"}) {
+    test_support::ElfMaker maker;
+    maker.section(name, {});
+    EXPECT_EQ(errorOf(maker.bytes()), "");
+    maker.section(name, {});
+    EXPECT_THAT(errorOf(maker.bytes()), HasSubstr("two sections called " + std::string(name)));
+  }
 }
 
 /// Whatever one bit of the ELF header or section table is, it is an error or fine, but never a crash.

@@ -118,5 +118,16 @@ TEST(PrepareBpffs, ADirectoryThatCannotBeMadeIsAnErrorThatNamesIt) {
   EXPECT_THAT(prepared.error().message, HasSubstr("/proc/no/such/place"));
 }
 
+TEST_F(PinsTest, OneDaemonADirectory) {
+  auto first = lockBpffs(bpffs_);
+  ASSERT_TRUE(first) << first.error().message;
+  const auto second = lockBpffs(bpffs_);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, EWOULDBLOCK);
+  EXPECT_THAT(second.error().message, HasSubstr("another btfd uses " + bpffs_));
+  first->reset();
+  EXPECT_TRUE(lockBpffs(bpffs_));
+}
+
 } // namespace
 } // namespace btfd::service
