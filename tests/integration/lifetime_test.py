@@ -10,7 +10,7 @@ import unittest
 import bpf
 import harness
 from btfd_client import Client, VarlinkError
-from harness import GROUP_ID, MEMBER_UID, OTHER_MEMBER_UID, SLOW, STRANGER_UID, DaemonTest, eventually, object_path
+from harness import GROUP_ID, MEMBER_UID, OTHER_MEMBER_UID, SLOW, STRANGER_UID, DaemonTest, eventually, object_bytes, object_path
 from system import as_user, run
 
 
