@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <ranges>
+#include <string_view>
 #include <thread>
 
 #include <sys/resource.h>
@@ -195,7 +197,10 @@ void Daemon::awaitSignal() {
     }
     if (number == SIGHUP) {
       if (auto reloaded = reload(); !reloaded) {
-        spdlog::error("the configuration stays as it was:\n{}", reloaded.error().message);
+        spdlog::error("the configuration stays as it was:");
+        for (const auto line : std::views::split(std::string_view(reloaded.error().message), '\n')) {
+          spdlog::error("{}", std::string_view(line));
+        }
       }
       awaitSignal();
     } else {

@@ -1,5 +1,7 @@
 #include "log.h"
 
+#include "base/text.h"
+
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/sinks/systemd_sink.h>
 #include <spdlog/spdlog.h>
@@ -7,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string>
 
 #include <sys/stat.h>
 #include <syslog.h>
@@ -26,6 +29,20 @@ bool stderrIsJournal() {
   return std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino) == stream;
 }
 
+/// The daemon's log lines, each of which is one line: what clients name may have line breaks and more in it.
+class EscapingLogger : public spdlog::logger {
+ public:
+  using logger::logger;
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    const std::string text = escaped({message.payload.data(), message.payload.size()});
+    spdlog::details::log_msg line(message);
+    line.payload = spdlog::string_view_t(text.data(), text.size());
+    logger::sink_it_(line);
+  }
+};
+
 } // namespace
 
 Result<void> setUpLog(const config::Config::Log& log) {
@@ -34,10 +51,10 @@ Result<void> setUpLog(const config::Config::Log& log) {
   try {
     if (journal) {
       spdlog::set_default_logger(
-          std::make_shared<spdlog::logger>("btfd", std::make_shared<spdlog::sinks::systemd_sink_st>("btfd")));
+          std::make_shared<EscapingLogger>("btfd", std::make_shared<spdlog::sinks::systemd_sink_st>("btfd")));
     } else {
       spdlog::set_default_logger(
-          std::make_shared<spdlog::logger>("btfd", std::make_shared<spdlog::sinks::stderr_sink_st>()));
+          std::make_shared<EscapingLogger>("btfd", std::make_shared<spdlog::sinks::stderr_sink_st>()));
       spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %n[%P] %l: %v");
     }
   } catch (const spdlog::spdlog_ex& error) {

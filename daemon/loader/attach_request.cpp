@@ -57,6 +57,10 @@ Outcome<void> AttachRequest::allowOnly(std::initializer_list<std::string_view> f
       message += fields.size() == 0 ? "; its section name says what it attaches to" : "; it takes " + join(fields);
       return invalidParameter(path(field), std::move(message));
     }
+    // Kernel and libbpf would take what is before it, and the answer would say the whole.
+    if (value.is_string() && value.get_ref<const std::string&>().contains('\0')) {
+      return invalidParameter(path(field), "has a NUL character");
+    }
   }
   return {};
 }

@@ -57,7 +57,8 @@ class AttachRequest {
 
   // ---- The request's fields -------------------------------------------------------------------------------------
 
-  /// Refuses fields that this kind of program makes no use of: what was meant by them would silently not happen.
+  /// Refuses fields that this kind of program makes no use of: what was meant by them would silently not happen. And
+  /// texts with a NUL character.
   [[nodiscard]] Outcome<void> allowOnly(std::initializer_list<std::string_view> fields) const;
 
   /// The field's value, or nothing if it is absent or of another type.

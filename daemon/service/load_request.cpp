@@ -1,8 +1,8 @@
 #include "load_request.h"
 
-#include <algorithm>
+#include "base/text.h"
+
 #include <cstdint>
-#include <string_view>
 
 namespace btfd::service {
 
@@ -17,32 +17,20 @@ constexpr std::size_t kMaximumLabelValue = 256;
 /// Bits of bpf(2)'s log_level (include/linux/bpf_verifier.h, BPF_LOG_MASK).
 constexpr std::int64_t kMaximumLogLevel = 7;
 
-/// Whether UTF-8 text has none of Unicode's control characters, which would play tricks on terminals: C0, DEL and C1.
-bool printable(std::string_view text) {
-  unsigned char before = 0;
-  for (const char character : text) {
-    const auto byte = static_cast<unsigned char>(character);
-    const bool c1 = before == 0xc2 && byte >= 0x80 && byte <= 0x9f; // U+0080 to U+009F
-    if (byte < 0x20 || byte == 0x7f || c1) {
-      return false;
-    }
-    before = byte;
-  }
-  return true;
-}
-
 std::optional<InvalidField> checkName(const nlohmann::json& parameters) {
   const auto name = parameters.find("name");
   if (name == parameters.end()) {
     return std::nullopt;
   }
   const auto& text = name->get_ref<const std::string&>();
-  if (text.empty() || text.size() > kMaximumName || !printable(text)) {
-    return InvalidField{"name",
-                        "has to have 1 to " + std::to_string(kMaximumName) + " bytes without control characters"};
+  if (text.empty() || text.size() > kMaximumName || !isShowable(text)) {
+    return InvalidField{"name", "has to have 1 to " + std::to_string(kMaximumName) +
+                                    " bytes without control and format characters"};
   }
   return std::nullopt;
 }
+
+} // namespace
 
 std::optional<InvalidField> checkLabels(const nlohmann::json& parameters) {
   const auto labels = parameters.find("labels");
@@ -53,20 +41,18 @@ std::optional<InvalidField> checkLabels(const nlohmann::json& parameters) {
     return InvalidField{"labels", "may be at most " + std::to_string(kMaximumLabels)};
   }
   for (const auto& [key, value] : labels->items()) {
-    if (key.empty() || key.size() > kMaximumLabelKey || !printable(key)) {
+    if (key.empty() || key.size() > kMaximumLabelKey || !isShowable(key)) {
       return InvalidField{"labels", "have keys of 1 to " + std::to_string(kMaximumLabelKey) +
-                                        " bytes without control characters"};
+                                        " bytes without control and format characters"};
     }
     const auto& text = value.get_ref<const std::string&>();
-    if (text.size() > kMaximumLabelValue || !printable(text)) {
+    if (text.size() > kMaximumLabelValue || !isShowable(text)) {
       return InvalidField{"labels." + key, "has to have at most " + std::to_string(kMaximumLabelValue) +
-                                               " bytes without control characters"};
+                                               " bytes without control and format characters"};
     }
   }
   return std::nullopt;
 }
-
-} // namespace
 
 std::optional<InvalidField> checkLoad(const nlohmann::json& parameters) {
   const bool byDescriptor = parameters.contains("objectFileDescriptor");

@@ -17,6 +17,9 @@ struct InvalidField {
 /// Checks what the IDL cannot say of a Load: exactly one object, names and labels that can be shown, levels in range.
 std::optional<InvalidField> checkLoad(const nlohmann::json& parameters);
 
+/// Checks the labels of a request, if it has any.
+std::optional<InvalidField> checkLabels(const nlohmann::json& parameters);
+
 /// The labels of a request.
 registry::Labels labelsOf(const nlohmann::json& parameters);
 

@@ -1,6 +1,7 @@
 #include "btfctl/text.h"
 
 #include "base/near_misses.h"
+#include "base/text.h"
 
 #include <algorithm>
 #include <array>
@@ -14,23 +15,6 @@
 
 namespace btfd::btfctl {
 namespace {
-
-bool isControl(unsigned char c) {
-  return c < 0x20 || c == 0x7f;
-}
-
-/// U+0080 to U+009F, the C1 control characters (ECMA-48), are 0xC2 0x80..0x9F in UTF-8; some terminals obey them.
-bool isC1Control(std::string_view text, std::size_t at) {
-  return static_cast<unsigned char>(text[at]) == 0xc2 && at + 1 < text.size() &&
-         static_cast<unsigned char>(text[at + 1]) >= 0x80 && static_cast<unsigned char>(text[at + 1]) <= 0x9f;
-}
-
-void appendEscaped(std::string& out, unsigned char c) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  out += "\\x";
-  out += kDigits[c >> 4U];
-  out += kDigits[c & 0xfU];
-}
 
 bool continuesCodePoint(char c) {
   return (static_cast<unsigned char>(c) & 0xc0U) == 0x80;
@@ -53,17 +37,16 @@ std::string scaled(std::int64_t value, std::int64_t unit) {
 std::string printable(std::string_view text, Lines lines) {
   std::string out;
   out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const bool kept = lines == Lines::Keep && (c == '\n' || c == '\t');
-    if (isC1Control(text, i)) {
-      appendEscaped(out, c);
-      appendEscaped(out, static_cast<unsigned char>(text[++i]));
-    } else if (isControl(c) && !kept) {
-      appendEscaped(out, c);
+  for (std::size_t at = 0; at < text.size();) {
+    const Character character = characterAt(text, at);
+    const bool kept = lines == Lines::Keep && (text[at] == '\n' || text[at] == '\t');
+    const std::string_view bytes = text.substr(at, character.bytes);
+    if (character.showable || kept) {
+      out += bytes;
     } else {
-      out += text[i];
+      appendEscaped(out, bytes);
     }
+    at += character.bytes;
   }
   return out;
 }

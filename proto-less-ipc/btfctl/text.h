@@ -12,8 +12,8 @@ namespace btfd::btfctl {
 /// Whether line breaks and tabs are part of a text, as in a log, or escaped like other control characters.
 enum class Lines { Escape, Keep };
 
-/// `text` fit to be shown on a terminal: control characters, which could move the cursor or change its settings, are
-/// shown as \xNN. Names and labels that the daemon reports were chosen by other users.
+/// `text` fit to be shown on a terminal: what could move the cursor, change its settings or turn the direction of text
+/// (base/text.h) is shown as \xNN. Names and labels that the daemon reports were chosen by other users.
 std::string printable(std::string_view text, Lines lines = Lines::Escape);
 
 /// Columns that UTF-8 `text` takes on a terminal, counted as one for each code point.

@@ -24,6 +24,10 @@ TEST(Printable, EscapesC1ControlCharactersButNoOtherLetters) {
   EXPECT_EQ(printable("n\xc3\xa4me \xc2\xb5"), "n\xc3\xa4me \xc2\xb5");
 }
 
+TEST(Printable, EscapesWhatTurnsTheDirectionOfText) {
+  EXPECT_EQ(printable("a\u202eb\u2028c", Lines::Keep), "a\\xe2\\x80\\xaeb\\xe2\\x80\\xa8c");
+}
+
 TEST(Shortened, EndsInDotsAndNeverInsideALetter) {
   EXPECT_EQ(shortened("abcdef", 6), "abcdef");
   EXPECT_EQ(shortened("abcdefg", 6), "abc...");

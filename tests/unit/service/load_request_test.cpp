@@ -30,8 +30,9 @@ TEST(LoadRequest, ANameHas1To64BytesWithoutControlCharacters) {
     parameters["name"] = name;
     EXPECT_EQ(invalidFieldOf(parameters), "") << name;
   }
-  for (const std::string& name : {std::string(), std::string(65, 'x'), std::string("a\nb"), std::string("\x1b[2J"),
-                                  std::string("\x7f"), std::string("a\0b", 3)}) {
+  for (const std::string& name :
+       {std::string(), std::string(65, 'x'), std::string("a\nb"), std::string("\x1b[2J"), std::string("\x7f"),
+        std::string("a\0b", 3), std::string("a\u202eb"), std::string("a\u200bb")}) {
     parameters["name"] = name;
     EXPECT_EQ(invalidFieldOf(parameters), "name") << name;
   }
@@ -60,6 +61,8 @@ TEST(LoadRequest, LabelsCanBeShown) {
   EXPECT_EQ(withLabel("a\tb", "x"), "labels");
   EXPECT_EQ(withLabel("team", std::string(257, 'v')), "labels.team");
   EXPECT_EQ(withLabel("team", "a\rb"), "labels.team");
+  EXPECT_EQ(withLabel("te\u2066am", "x"), "labels");
+  EXPECT_EQ(withLabel("team", "\u202eten"), "labels.team");
 }
 
 TEST(LoadRequest, TheLogLevelIsThatOfBpf) {

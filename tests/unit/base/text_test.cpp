@@ -1,0 +1,44 @@
+#include "base/text.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace btfd {
+namespace {
+
+TEST(Text, LettersOfAllScriptsAreShowable) {
+  for (const char* text : {"", "plain text", "prüfung eins", "Ж", "日本", "عربي", "😀"}) {
+    EXPECT_TRUE(isShowable(text)) << text;
+    EXPECT_EQ(escaped(text), text);
+  }
+}
+
+TEST(Text, ControlCharactersAreEscaped) {
+  EXPECT_EQ(escaped("a\nb\x1b[2J\x7f"), "a\\x0ab\\x1b[2J\\x7f");
+  EXPECT_EQ(escaped(std::string("a\0b", 3)), "a\\x00b");
+  EXPECT_EQ(escaped("\u009b2J"), "\\xc2\\x9b2J") << "ESC [ in one character";
+  EXPECT_FALSE(isShowable("a\tb"));
+}
+
+TEST(Text, FormatCharactersAreEscaped) {
+  // Right-to-left override, isolates, zero-width space, byte order mark, line separator, soft hyphen, a tag.
+  for (const char* text :
+       {"\u202e", "\u2066", "\u2069", "\u200b", "\u200f", "\ufeff", "\u2028", "\u00ad", "\U000e0041", "\u061c"}) {
+    EXPECT_FALSE(isShowable(text)) << escaped(text);
+    EXPECT_TRUE(isShowable(escaped(text)));
+  }
+  EXPECT_EQ(escaped("a\u202eb"), "a\\xe2\\x80\\xaeb");
+}
+
+TEST(Text, WhatIsNoUtf8IsEscapedByteByByte) {
+  EXPECT_EQ(escaped("a\xff"
+                    "b"),
+            "a\\xffb");
+  EXPECT_EQ(escaped("\xe2\x80"), "\\xe2\\x80") << "cut off";
+  EXPECT_EQ(escaped("\xc0\xaf"), "\\xc0\\xaf") << "a form that is too long";
+  EXPECT_EQ(escaped("\xc3("), "\\xc3(");
+}
+
+} // namespace
+} // namespace btfd
