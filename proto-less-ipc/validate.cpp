@@ -42,7 +42,8 @@ class Validator {
   const Interface& interface_;
 };
 
-Checked checkInteger(const json& value) {
+/// Makes an integer of one that is written as a float ("4.0", "1e3"), so that all who read it find an integer.
+Checked checkInteger(json& value) {
   if (value.is_number_unsigned() &&
       value.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
     return violation("does not fit a 64-bit signed integer");
@@ -50,13 +51,20 @@ Checked checkInteger(const json& value) {
   if (value.is_number_integer()) {
     return {};
   }
+  if (!value.is_number_float()) {
+    return wrongType("an integer", value);
+  }
+  const auto number = value.get<double>();
+  if (std::trunc(number) != number) {
+    return violation("must be an integer, not a fraction");
+  }
   // Beyond 2^53 a double no longer says which integer is meant.
   constexpr double kExact = 9007199254740992.0;
-  if (value.is_number_float() && std::abs(value.get<double>()) <= kExact &&
-      std::trunc(value.get<double>()) == value.get<double>()) {
-    return {};
+  if (std::abs(number) > kExact) {
+    return violation("is too large to be written as a float: it would not be exact");
   }
-  return value.is_number_float() ? violation("must be an integer, not a fraction") : wrongType("an integer", value);
+  value = static_cast<std::int64_t>(number);
+  return {};
 }
 
 Checked checkEnumeration(const Type& type, const json& value) {

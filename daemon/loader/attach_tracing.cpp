@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <limits>
+#include <optional>
 
 #include <sys/stat.h>
 
@@ -42,6 +44,20 @@ bool isTracefsName(std::string_view name) {
   });
 }
 
+/// The process that field `pid` names, if it is there. 0, which kernel and libbpf take for all or for the worker
+/// itself, is none.
+Outcome<std::optional<pid_t>> givenProcess(const AttachRequest& request) {
+  const auto pid = request.number("pid");
+  if (!pid) {
+    return std::nullopt;
+  }
+  if (*pid == 0 || *pid > static_cast<std::uint64_t>(std::numeric_limits<pid_t>::max())) {
+    return invalidParameter(request.path("pid"),
+                            "there is no process " + std::to_string(static_cast<std::int64_t>(*pid)));
+  }
+  return static_cast<pid_t>(*pid);
+}
+
 Outcome<AttachedLink> attachIterator(AttachRequest& request) {
   if (auto allowed = request.allowOnly({"pid", "map", "cgroup"}); !allowed) {
     return std::unexpected(std::move(allowed.error()));
@@ -50,8 +66,12 @@ Outcome<AttachedLink> attachIterator(AttachRequest& request) {
   union bpf_iter_link_info info{};
   UniqueFd cgroup;
   bool parameters = false;
-  if (const auto pid = request.number("pid")) {
-    info.task.pid = static_cast<__u32>(*pid);
+  const auto process = givenProcess(request);
+  if (!process) {
+    return std::unexpected(process.error());
+  }
+  if (*process) {
+    info.task.pid = static_cast<__u32>(**process);
     parameters = true;
   }
   if (const auto map = request.text("map")) {
@@ -156,6 +176,10 @@ Outcome<AttachedLink> attachProbe(AttachRequest& request) {
     if (binary->find('/') != std::string::npos && (::stat(binary->c_str(), &status) < 0 || !S_ISREG(status.st_mode))) {
       return invalidParameter(request.path("binary"), "'" + *binary + "' is no program or library");
     }
+    const auto process = givenProcess(request);
+    if (!process) {
+      return std::unexpected(process.error());
+    }
     const std::string function = request.text("function").value_or("");
     const std::string target = *binary + ":" + function + "+" + std::to_string(request.number("offset").value_or(0));
     if (request.onlyChecking()) {
@@ -163,9 +187,9 @@ Outcome<AttachedLink> attachProbe(AttachRequest& request) {
     }
     LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = request.number("cookie").value_or(0), .retprobe = returns,
                 .func_name = function.empty() ? nullptr : function.c_str());
-    const auto pid = static_cast<pid_t>(request.number("pid").value_or(static_cast<std::uint64_t>(-1)));
+    constexpr pid_t kAll = -1;
     return request.finish(kind, target,
-                          bpf_program__attach_uprobe_opts(request.loaded(), pid, binary->c_str(),
+                          bpf_program__attach_uprobe_opts(request.loaded(), process->value_or(kAll), binary->c_str(),
                                                           request.number("offset").value_or(0), &options));
   }
   if (const auto function = request.text("function")) {

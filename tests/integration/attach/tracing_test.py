@@ -112,6 +112,13 @@ class Iterator(AttachTest):
         self.addCleanup(child.kill)
         eventually(lambda: open("/proc/%d/comm" % child.pid, encoding="utf-8").read() == "sleep\n", "no exec")
         self.assertEqual(self.iterate({"pid": child.pid}), {child.pid: "sleep"})
+        self.assertEqual(self.iterate({"pid": float(child.pid)}), {child.pid: "sleep"})
+
+    def test_a_process_that_cannot_be(self):
+        loaded = self.load("iter_task")["object"]
+        for pid in (0, -1, 1 << 31, (1 << 32) + os.getpid(), os.getpid() + 0.5, 1e300):
+            with self.subTest(pid=pid), self.refused("InvalidParameter", parameter="target.pid"):
+                self.attach(loaded, "dump_task", {"pid": pid})
 
 
 class PerfEvent(AttachTest):

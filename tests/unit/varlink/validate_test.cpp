@@ -48,7 +48,10 @@ TEST(Validate, SaysWhichFieldIsWrongAndWhy) {
   EXPECT_EQ(check(R"({"flag":1})"), "flag must be a boolean, not number");
   EXPECT_EQ(check(R"({"number":"1"})"), "number must be an integer, not string");
   EXPECT_EQ(check(R"({"number":1.5})"), "number must be an integer, not a fraction");
-  EXPECT_EQ(check(R"({"number":1e300})"), "number must be an integer, not a fraction");
+  EXPECT_EQ(check(R"({"number":-0.5})"), "number must be an integer, not a fraction");
+  EXPECT_EQ(check(R"({"number":1e300})"), "number is too large to be written as a float: it would not be exact");
+  EXPECT_EQ(check(R"({"number":9007199254740994.0})"),
+            "number is too large to be written as a float: it would not be exact");
   EXPECT_EQ(check(R"({"number":9223372036854775808})"), "number does not fit a 64-bit signed integer");
   EXPECT_EQ(check(R"({"number":18446744073709551615})"), "number does not fit a 64-bit signed integer");
   EXPECT_EQ(check(R"({"number":true})"), "number must be an integer, not boolean");
@@ -73,6 +76,27 @@ TEST(Validate, RemovesNullFields) {
   json value = json::parse(R"({"flag":null,"text":"x","list":[{"number":1,"inner":null}],"object":{"a":null}})");
   ASSERT_TRUE(validate(interface, interface.methods[0].input, value));
   EXPECT_EQ(value, json::parse(R"({"text":"x","list":[{"number":1}],"object":{"a":null}})"));
+}
+
+TEST(Validate, MakesIntegersOfIntegralFloats) {
+  const auto& interface = testInterface();
+  json value = json::parse(
+      R"({"number":28212.0,"fraction":2.0,"list":[{"number":-1e3}],"map":{"a":{"number":-0.0}},"object":{"a":1.0}})");
+  ASSERT_TRUE(validate(interface, interface.methods[0].input, value));
+  EXPECT_TRUE(value.at("number").is_number_integer());
+  EXPECT_EQ(value.at("number"), 28212);
+  EXPECT_TRUE(value.at("list").at(0).at("number").is_number_integer());
+  EXPECT_EQ(value.at("list").at(0).at("number"), -1000);
+  EXPECT_TRUE(value.at("map").at("a").at("number").is_number_integer());
+  EXPECT_TRUE(value.at("fraction").is_number_float()) << "that is what it is to be";
+  EXPECT_TRUE(value.at("object").at("a").is_number_float()) << "what is in an object is not the IDL's";
+}
+
+TEST(Validate, TheLargestIntegralFloatIsExact) {
+  const auto& interface = testInterface();
+  json value = json::parse(R"({"number":-9007199254740992.0})");
+  ASSERT_TRUE(validate(interface, interface.methods[0].input, value));
+  EXPECT_EQ(value.at("number"), -9007199254740992);
 }
 
 TEST(Validate, ChecksOutputsToo) {
