@@ -97,21 +97,45 @@ bool Call::notify(const json& parameters, std::vector<UniqueFd> descriptors) {
   return connection->notify(formatReply(parameters, true), std::move(descriptors));
 }
 
-void Call::reply(const json& parameters, std::vector<UniqueFd> descriptors) {
-  if (!state_) {
-    return;
+void Call::whenSent(std::function<void()> callback) {
+  if (const auto connection = state_->connection.lock()) {
+    connection->whenSent(std::move(callback));
   }
+}
+
+Result<PreparedReply> Call::prepare(const json& parameters, std::vector<UniqueFd> descriptors) const {
   if (descriptors.size() > kDescriptorLimit) {
-    return systemError(E2BIG);
+    return fail("an answer carries at most " + std::to_string(kDescriptorLimit) + " descriptors, not " +
+                    std::to_string(descriptors.size()),
+                E2BIG);
   }
   if (const auto connection = state_->connection.lock()) {
     connection->checkReply(*this, parameters);
   }
   std::string text = formatReply(parameters, false);
   if (text.size() > kMessageLimit) {
-    return systemError(EMSGSIZE);
+    return fail("the answer takes " + std::to_string(text.size()) + " bytes, and a message has at most " +
+                    std::to_string(kMessageLimit),
+                EMSGSIZE);
   }
-  answer(std::move(text), std::move(descriptors));
+  return PreparedReply(std::move(text), std::move(descriptors));
+}
+
+void Call::reply(PreparedReply prepared) {
+  if (state_) {
+    answer(std::move(prepared.text_), std::move(prepared.descriptors_));
+  }
+}
+
+void Call::reply(const json& parameters, std::vector<UniqueFd> descriptors) {
+  if (!state_) {
+    return;
+  }
+  auto prepared = prepare(parameters, std::move(descriptors));
+  if (!prepared) {
+    return systemError(prepared.error().code);
+  }
+  reply(std::move(*prepared));
 }
 
 void Call::error(std::string_view name, const json& fields) {

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace btfd::varlink {
@@ -20,6 +21,18 @@ namespace btfd::varlink {
 namespace detail {
 class Connection;
 }
+
+/// An answer that is known to fit a message. Made by Call::prepare.
+class PreparedReply {
+ private:
+  friend class Call;
+
+  PreparedReply(std::string text, std::vector<UniqueFd> descriptors)
+      : text_(std::move(text)), descriptors_(std::move(descriptors)) {}
+
+  std::string text_;
+  std::vector<UniqueFd> descriptors_;
+};
 
 /// A call that waits for its answer. Whoever holds it owes exactly one `reply` or `error`, at once or later, from the
 /// server's thread. A Call destroyed without has the library answer with an error, so that a bug cannot hang a client.
@@ -67,7 +80,18 @@ class Call {
   /// (Limits::queuedNotifications, queuedBytes) or the caller is gone.
   bool notify(const nlohmann::json& parameters, std::vector<UniqueFd> descriptors = {});
 
-  /// Sends the (last) answer: an object, or null for none. At most kDescriptorLimit descriptors.
+  /// Has `callback` called once, from the event loop, when the peer has taken all that was sent to it: to go on with a
+  /// stream that `notify` had no more room for. Dropped if the caller goes away. Replaces an earlier callback.
+  void whenSent(std::function<void()> callback);
+
+  /// Makes the (last) answer, for `reply`, while what it reports can still be undone: once made, it can be sent. Error
+  /// EMSGSIZE: it is larger than kMessageLimit; E2BIG: more than kDescriptorLimit descriptors.
+  [[nodiscard]] Result<PreparedReply> prepare(const nlohmann::json& parameters,
+                                              std::vector<UniqueFd> descriptors = {}) const;
+
+  void reply(PreparedReply prepared);
+
+  /// Sends the (last) answer: an object, or null for none. One that `prepare` refuses becomes an error.
   void reply(const nlohmann::json& parameters = {}, std::vector<UniqueFd> descriptors = {});
 
   /// Sends the error `name` ("interface.Error") as the (last) answer.

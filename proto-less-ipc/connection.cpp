@@ -164,6 +164,30 @@ asio::awaitable<void> Connection::drain() {
   draining_ = false;
   disarm(sendTimer_);
   idle_.cancel();
+  postSent();
+}
+
+void Connection::whenSent(std::function<void()> callback) {
+  if (peerGone_) {
+    return;
+  }
+  onSent_ = std::move(callback);
+  postSent();
+}
+
+/// Has the callback called if nothing is left to be sent by then; else `drain` does this again.
+void Connection::postSent() {
+  if (!onSent_) {
+    return;
+  }
+  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+    if (self->draining_) {
+      return;
+    }
+    if (const auto callback = std::exchange(self->onSent_, nullptr)) {
+      callback();
+    }
+  });
 }
 
 void Connection::arm(asio::steady_timer& timer, std::chrono::milliseconds timeout, const char* reason) {
@@ -192,6 +216,8 @@ void Connection::watchHangup() {
 void Connection::onHangup() {
   peerGone_ = true;
   writer_.clear();
+  // What it holds, the call perhaps, goes when this function is done.
+  const auto neverSent = std::exchange(onSent_, nullptr);
   if (const auto callback = std::exchange(onDisconnect_, nullptr)) {
     callback();
   }
@@ -244,6 +270,7 @@ void Connection::handle(Frame frame) {
 void Connection::onCallDone() {
   callPending_ = false;
   onDisconnect_ = nullptr;
+  onSent_ = nullptr;
   idle_.cancel();
 }
 

@@ -58,6 +58,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void send(std::string text, std::vector<UniqueFd> descriptors);
   void onCallDone();
   void onDisconnect(std::function<void()> callback);
+  void whenSent(std::function<void()> callback);
   [[nodiscard]] Result<UniqueFd> peerProcess();
   void checkReply(const Call& call, const nlohmann::json& parameters);
   void reportUnanswered(const std::string& method);
@@ -74,6 +75,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   bool updateUnfinished();
   void flush();
+  void postSent();
   void watchHangup();
   void onHangup();
   void arm(boost::asio::steady_timer& timer, std::chrono::milliseconds timeout, const char* reason);
@@ -90,6 +92,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   FrameReader reader_;
   FrameWriter writer_;
   std::function<void()> onDisconnect_; ///< Of the call under way.
+  std::function<void()> onSent_;       ///< Of the call under way.
   std::size_t accounted_ = 0;          ///< Bytes of an unfinished message that the host knows of.
   bool authorized_ = false;
   bool callPending_ = false;

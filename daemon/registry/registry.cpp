@@ -15,17 +15,27 @@ const Map* Object::findMap(std::string_view mapName) const {
   return found == maps.end() ? nullptr : &*found;
 }
 
-Object& Registry::add(Object object) {
+void Registry::giveIds(Object& object) {
   object.id = ++lastObject_;
   for (Link& link : object.links) {
-    link.id = ++lastLink_;
+    giveId(link);
+  }
+}
+
+Object& Registry::add(Object object) {
+  if (object.id == 0) {
+    giveIds(object);
+  }
+  for (const Link& link : object.links) {
     objectOfLink_[link.id] = object.id;
   }
   return objects_.emplace(object.id, std::move(object)).first->second;
 }
 
 Link& Registry::addLink(Object& object, Link link) {
-  link.id = ++lastLink_;
+  if (link.id == 0) {
+    giveId(link);
+  }
   objectOfLink_[link.id] = object.id;
   return object.links.emplace_back(std::move(link));
 }

@@ -3,6 +3,7 @@
 #include "base/unique_fd.h"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -68,6 +69,8 @@ struct Object {
   std::vector<Program> programs;
   std::vector<Map> maps;
   std::vector<Link> links;
+  /// What its description takes in an answer, in bytes.
+  std::size_t describedBytes = 0;
 
   [[nodiscard]] const Program* findProgram(std::string_view programName) const;
   [[nodiscard]] const Map* findMap(std::string_view mapName) const;
@@ -76,11 +79,16 @@ struct Object {
 /// What is loaded. For one thread.
 class Registry {
  public:
-  /// Records an object and gives it and its links ids, which are not used again. The reference is good until the object
-  /// is taken out.
+  /// Gives an object and its links, or a link, the ids under which `add` and `addLink` then record them. Ids are not
+  /// used again.
+  void giveIds(Object& object);
+
+  void giveId(Link& link) { link.id = ++lastLink_; }
+
+  /// Records an object, and gives ids to one that has none. The reference is good until the object is taken out.
   Object& add(Object object);
 
-  /// Records a link of `object` and gives it an id.
+  /// Records a link of `object`, and gives an id to one that has none.
   Link& addLink(Object& object, Link link);
 
   /// The object with this id, or null.

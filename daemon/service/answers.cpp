@@ -1,6 +1,12 @@
 #include "answers.h"
 
+#include "varlink/errors.h"
+#include "varlink/limits.h"
+
+#include <cerrno>
 #include <utility>
+
+#include <sys/resource.h>
 
 namespace btfd::service {
 
@@ -22,20 +28,56 @@ Party partyOf(const varlink::Peer& peer) {
   return peer.uid == 0 ? Party{0, peer.connection} : Party{peer.uid, 0};
 }
 
-void answer(varlink::Call& call, const nlohmann::json& json, const AnswerDescriptors& descriptors) {
-  auto duplicates = varlink::duplicate(descriptors.all());
-  if (!duplicates) {
-    call.systemError(duplicates.error().code);
-    return;
+loader::Failure failureOf(const Error& error) {
+  if (error.code == EMSGSIZE) {
+    return limitExceeded(error.message, "messageBytes", varlink::kMessageLimit);
   }
-  call.reply(json, std::move(*duplicates));
+  if (error.code == EMFILE || error.code == ENFILE) {
+    struct rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    return limitExceeded("the daemon has no file descriptor left for this (" + error.message +
+                             "); it has one open for each program, map and link. Unload what is not needed, or raise "
+                             "its RLIMIT_NOFILE (LimitNOFILE= of its unit), which is " +
+                             std::to_string(limit.rlim_cur),
+                         "descriptors", limit.rlim_cur);
+  }
+  return {std::string(varlink::errors::kSystem), varlink::errors::systemFields(error.code)};
 }
 
-void answerNoSuchObject(varlink::Call& call, std::int64_t id) {
+loader::Failure limitExceeded(std::string message, std::string_view limit, std::uint64_t maximum) {
+  nlohmann::json fields;
+  fields["message"] = std::move(message);
+  fields["limit"] = limit;
+  fields["maximum"] = maximum;
+  return {"io.btfd.LimitExceeded", std::move(fields)};
+}
+
+loader::Outcome<varlink::PreparedReply> prepareAnswer(const varlink::Call& call, const nlohmann::json& json,
+                                                      const AnswerDescriptors& descriptors) {
+  auto duplicates = varlink::duplicate(descriptors.all());
+  if (!duplicates) {
+    return std::unexpected(failureOf(duplicates.error()));
+  }
+  auto prepared = call.prepare(json, std::move(*duplicates));
+  if (!prepared) {
+    return std::unexpected(failureOf(prepared.error()));
+  }
+  return std::move(*prepared);
+}
+
+void answerFailure(varlink::Call& call, const loader::Failure& failure) {
+  call.error(failure.error, failure.parameters);
+}
+
+loader::Failure noSuchObject(std::int64_t id) {
   nlohmann::json fields;
   fields["message"] = "there is no object " + std::to_string(id);
   fields["objectId"] = id;
-  call.error("io.btfd.NoSuchObject", fields);
+  return {"io.btfd.NoSuchObject", std::move(fields)};
+}
+
+void answerNoSuchObject(varlink::Call& call, std::int64_t id) {
+  answerFailure(call, noSuchObject(id));
 }
 
 void answerNoSuchLink(varlink::Call& call, std::int64_t id) {
@@ -51,15 +93,6 @@ void answerNotOwner(varlink::Call& call, const registry::Object& object) {
                       std::to_string(object.owner) + "; only that user or root may do this";
   fields["ownerUid"] = object.owner;
   call.error("io.btfd.NotOwner", fields);
-}
-
-void answerLimitExceeded(varlink::Call& call, const std::string& message, const std::string& limit,
-                         std::uint64_t maximum) {
-  nlohmann::json fields;
-  fields["message"] = message;
-  fields["limit"] = limit;
-  fields["maximum"] = maximum;
-  call.error("io.btfd.LimitExceeded", fields);
 }
 
 registry::Object* findOwned(varlink::Call& call, std::int64_t id, registry::Registry& registry,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "config/config.h"
+#include "loader/failure.h"
 #include "object_json.h"
 #include "policy/policy.h"
 #include "registry/registry.h"
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 /// What several methods of io.btfd say.
 namespace btfd::service {
@@ -27,14 +29,23 @@ nlohmann::json eventOf(const registry::Object& object, uid_t uid);
 /// different services.
 Party partyOf(const varlink::Peer& peer);
 
-/// Answers with `json` and duplicates of the descriptors that it refers to.
-void answer(varlink::Call& call, const nlohmann::json& json, const AnswerDescriptors& descriptors);
+/// `error`, of the daemon itself, as the answer to a request: io.btfd.LimitExceeded if descriptors have run out or if a
+/// message would be too large, else io.systemd.System with its errno value.
+loader::Failure failureOf(const Error& error);
 
+/// io.btfd.LimitExceeded
+loader::Failure limitExceeded(std::string message, std::string_view limit, std::uint64_t maximum);
+
+/// Makes the answer `json` with duplicates of the descriptors that it refers to. The error is for the client.
+loader::Outcome<varlink::PreparedReply> prepareAnswer(const varlink::Call& call, const nlohmann::json& json,
+                                                      const AnswerDescriptors& descriptors);
+
+void answerFailure(varlink::Call& call, const loader::Failure& failure);
+
+loader::Failure noSuchObject(std::int64_t id);
 void answerNoSuchObject(varlink::Call& call, std::int64_t id);
 void answerNoSuchLink(varlink::Call& call, std::int64_t id);
 void answerNotOwner(varlink::Call& call, const registry::Object& object);
-void answerLimitExceeded(varlink::Call& call, const std::string& message, const std::string& limit,
-                         std::uint64_t maximum);
 
 /// The object, if it is there and the peer may change it; else null, and the call was answered.
 registry::Object* findOwned(varlink::Call& call, std::int64_t id, registry::Registry& registry,

@@ -7,16 +7,37 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
-
-#include <fcntl.h>
 
 namespace btfd::service {
 
 namespace {
 
-UniqueFd duplicateOf(BorrowedFd descriptor) {
-  return UniqueFd(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 3));
+loader::Failure noSuchProgram(const registry::Object& object, const std::string& name) {
+  std::vector<std::string> known;
+  std::ranges::transform(object.programs, std::back_inserter(known), &registry::Program::name);
+  return loader::noSuchName("program", name, known).error();
+}
+
+/// What the daemon holds of an object and its job needs, behind the client's descriptors, so that the indexes of these
+/// stay what they are.
+Result<void> addHeld(const registry::Object& object, const registry::Program& program, Job& job) {
+  std::vector<BorrowedFd> held{object.image, program.descriptor};
+  const std::size_t first = job.descriptors.size();
+  job.body["image"] = first;
+  job.body["programDescriptor"] = first + 1;
+  job.body["maps"] = nlohmann::json::object();
+  for (const registry::Map& map : object.maps) {
+    job.body["maps"][map.name] = first + held.size();
+    held.emplace_back(map.descriptor);
+  }
+  auto duplicates = varlink::duplicate(held);
+  if (!duplicates) {
+    return std::unexpected(std::move(duplicates.error()));
+  }
+  std::ranges::move(*duplicates, std::back_inserter(job.descriptors));
+  return {};
 }
 
 } // namespace
@@ -43,47 +64,32 @@ void AttachMethod::call(varlink::Call call) {
   const auto name = parameters.at("program").get<std::string>();
   const registry::Program* program = object->findProgram(name);
   if (program == nullptr) {
-    std::vector<std::string> known;
-    std::ranges::transform(object->programs, std::back_inserter(known), &registry::Program::name);
-    const auto failure = loader::noSuchName("program", name, known).error();
-    call.error(failure.error, failure.parameters);
+    answerFailure(call, noSuchProgram(*object, name));
     return;
   }
 
-  // The client's descriptors first, so that the target's indexes stay what they are.
-  std::vector<UniqueFd> descriptors = takeAllDescriptors(call);
-  const auto add = [&](BorrowedFd descriptor) {
-    descriptors.push_back(duplicateOf(descriptor));
-    return descriptors.size() - 1;
-  };
-  nlohmann::json body;
-  body["job"] = "attach";
-  body["name"] = object->name;
-  body["program"] = name;
-  body["target"] = parameters.value("target", nlohmann::json::object());
-  body["image"] = add(object->image);
-  body["programDescriptor"] = add(program->descriptor);
-  body["maps"] = nlohmann::json::object();
-  for (const registry::Map& map : object->maps) {
-    body["maps"][map.name] = add(map.descriptor);
+  const varlink::Peer peer = call.peer();
+  Job job{
+      .body = {}, .descriptors = takeAllDescriptors(call), .party = partyOf(peer), .deadline = *deadline, .done = {}};
+  job.body["job"] = "attach";
+  job.body["name"] = object->name;
+  job.body["program"] = name;
+  job.body["target"] = parameters.value("target", nlohmann::json::object());
+  if (const auto added = addHeld(*object, *program, job); !added) {
+    answerFailure(call, failureOf(added.error()));
+    return;
   }
 
-  const varlink::Peer peer = call.peer();
   auto request = std::make_shared<Request>(Request{.call = std::move(call), .peer = peer});
   request->objectId = static_cast<std::uint64_t>(objectId);
   request->wantDescriptors = parameters.value("wantDescriptors", false);
-  Job job{.body = std::move(body),
-          .descriptors = std::move(descriptors),
-          .party = partyOf(peer),
-          .deadline = *deadline,
-          .done = {}};
   jobs_.submit(
       std::shared_ptr<varlink::Call>(request, &request->call), std::move(job),
       [this, request](JobSubmission::Outcome&& outcome) {
         if (outcome) {
           attached(request, std::move(*outcome));
         } else {
-          request->call.error(outcome.error().error, outcome.error().parameters);
+          answerFailure(request->call, outcome.error());
         }
       },
       [] {});
@@ -99,13 +105,29 @@ void AttachMethod::attached(const std::shared_ptr<Request>& request, loader::Cha
   registry::Object* object = objects_.registry().find(request->objectId);
   if (object == nullptr || !request->call.connected()) {
     // Unloaded, or the client went away, while the worker attached: the link has nobody to belong to.
-    registry::Object orphan;
-    orphan.owner = request->peer.uid;
-    orphan.links.push_back(std::move(*link));
-    objects_.dismantle(std::move(orphan),
-                       [request] { answerNoSuchObject(request->call, static_cast<std::int64_t>(request->objectId)); });
+    undo(request, std::move(*link), noSuchObject(static_cast<std::int64_t>(request->objectId)));
     return;
   }
+  // Before it is recorded: a link that its client cannot be told of must not stay.
+  objects_.registry().giveId(*link);
+  const std::size_t bytes = describedBytes(*link);
+  if (object->describedBytes + bytes > kDescriptionLimit) {
+    undo(request, std::move(*link),
+         limitExceeded("with this link, the description of " + quoted(*object) + " would take more than " +
+                           std::to_string(kDescriptionLimit) + " bytes; detach others of its " +
+                           std::to_string(object->links.size()) + " links",
+                       "descriptionBytes", kDescriptionLimit));
+    return;
+  }
+  AnswerDescriptors descriptors(request->wantDescriptors);
+  nlohmann::json reply;
+  reply["link"] = toJson(*link, descriptors);
+  auto prepared = prepareAnswer(request->call, reply, descriptors);
+  if (!prepared) {
+    undo(request, std::move(*link), std::move(prepared.error()));
+    return;
+  }
+  object->describedBytes += bytes;
   const registry::Link& recorded = objects_.registry().addLink(*object, std::move(*link));
   const std::string what = "attached program '" + recorded.program + "' of " + quoted(*object) + " to " +
                            recorded.kind + " " + recorded.target;
@@ -113,10 +135,15 @@ void AttachMethod::attached(const std::shared_ptr<Request>& request, loader::Cha
   nlohmann::json event = eventOf(*object, request->peer.uid);
   event["linkId"] = recorded.id;
   events_.emit("attached", what, std::move(event));
-  AnswerDescriptors descriptors(request->wantDescriptors);
-  nlohmann::json reply;
-  reply["link"] = toJson(recorded, descriptors);
-  answer(request->call, reply, descriptors);
+  request->call.reply(std::move(*prepared));
+}
+
+/// Drops a link that is attached, but cannot stay.
+void AttachMethod::undo(const std::shared_ptr<Request>& request, registry::Link link, loader::Failure failure) {
+  registry::Object only;
+  only.owner = request->peer.uid;
+  only.links.push_back(std::move(link));
+  objects_.dismantle(std::move(only), [request, kept = std::move(failure)] { answerFailure(request->call, kept); });
 }
 
 } // namespace btfd::service

@@ -25,6 +25,7 @@ class AttachMethod {
   struct Request;
 
   void attached(const std::shared_ptr<Request>& request, loader::ChannelMessage message);
+  void undo(const std::shared_ptr<Request>& request, registry::Link link, loader::Failure failure);
 
   const config::Config& config_;
   const policy::Policy& policy_;

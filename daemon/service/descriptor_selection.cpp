@@ -1,5 +1,8 @@
 #include "descriptor_selection.h"
 
+#include "answers.h"
+#include "varlink/limits.h"
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -8,8 +11,15 @@ namespace btfd::service {
 
 namespace {
 
-void add(SelectedDescriptors& selected, const char* kind, const std::string& name, BorrowedFd descriptor,
-         const registry::Link* link = nullptr) {
+/// Fails when there are more than fit an answer: a request may name one a million times.
+loader::Outcome<void> add(SelectedDescriptors& selected, const char* kind, const std::string& name,
+                          BorrowedFd descriptor, const registry::Link* link = nullptr) {
+  if (selected.entries.size() == varlink::kDescriptorLimit) {
+    return std::unexpected(
+        limitExceeded("one answer carries at most " + std::to_string(varlink::kDescriptorLimit) +
+                          " descriptors, and more are asked for; name fewer programs, maps and links",
+                      "descriptors", varlink::kDescriptorLimit));
+  }
   nlohmann::json entry;
   entry["kind"] = kind;
   entry["name"] = name;
@@ -18,6 +28,18 @@ void add(SelectedDescriptors& selected, const char* kind, const std::string& nam
   }
   selected.descriptors.add(entry, descriptor);
   selected.entries.push_back(std::move(entry));
+  return {};
+}
+
+/// Adds all of `all`, programs or maps.
+template <typename Named>
+loader::Outcome<void> addAll(SelectedDescriptors& selected, const std::vector<Named>& all, const char* kind) {
+  for (const Named& each : all) {
+    if (auto added = add(selected, kind, each.name, each.descriptor); !added) {
+      return added;
+    }
+  }
+  return {};
 }
 
 /// Adds those of `all`, programs or maps, that field `field` names.
@@ -36,15 +58,20 @@ loader::Outcome<void> addNamed(SelectedDescriptors& selected, const std::vector<
       std::ranges::transform(all, std::back_inserter(known), &Named::name);
       return loader::noSuchName(kind, text, known);
     }
-    add(selected, kind, found->name, found->descriptor);
+    if (auto added = add(selected, kind, found->name, found->descriptor); !added) {
+      return added;
+    }
   }
   return {};
 }
 
-void addLink(SelectedDescriptors& selected, const registry::Link& link) {
+loader::Outcome<void> addLink(SelectedDescriptors& selected, const registry::Link& link) {
   for (const UniqueFd& descriptor : link.descriptors) {
-    add(selected, "link", link.program, descriptor, &link);
+    if (auto added = add(selected, "link", link.program, descriptor, &link); !added) {
+      return added;
+    }
   }
+  return {};
 }
 
 loader::Outcome<void> addLinks(SelectedDescriptors& selected, const registry::Object& object,
@@ -61,35 +88,50 @@ loader::Outcome<void> addLinks(SelectedDescriptors& selected, const registry::Ob
       fields["linkId"] = id;
       return std::unexpected(loader::Failure{"io.btfd.NoSuchLink", std::move(fields)});
     }
-    addLink(selected, *found);
+    if (auto added = addLink(selected, *found); !added) {
+      return added;
+    }
   }
   return {};
+}
+
+/// Adds what `object` has.
+loader::Outcome<void> addEverything(SelectedDescriptors& selected, const registry::Object& object) {
+  if (auto added = addAll(selected, object.programs, "program"); !added) {
+    return added;
+  }
+  if (auto added = addAll(selected, object.maps, "map"); !added) {
+    return added;
+  }
+  for (const registry::Link& link : object.links) {
+    if (auto added = addLink(selected, link); !added) {
+      return added;
+    }
+  }
+  return {};
+}
+
+/// Adds what `parameters` name.
+loader::Outcome<void> addWhatIsNamed(SelectedDescriptors& selected, const registry::Object& object,
+                                     const nlohmann::json& parameters) {
+  if (auto added = addNamed(selected, object.programs, "program", parameters, "programs"); !added) {
+    return added;
+  }
+  if (auto added = addNamed(selected, object.maps, "map", parameters, "maps"); !added) {
+    return added;
+  }
+  return addLinks(selected, object, parameters);
 }
 
 } // namespace
 
 loader::Outcome<SelectedDescriptors> selectDescriptors(const registry::Object& object,
                                                        const nlohmann::json& parameters) {
+  const bool everything =
+      !parameters.contains("programs") && !parameters.contains("maps") && !parameters.contains("links");
   SelectedDescriptors selected;
-  if (!parameters.contains("programs") && !parameters.contains("maps") && !parameters.contains("links")) {
-    for (const auto& program : object.programs) {
-      add(selected, "program", program.name, program.descriptor);
-    }
-    for (const auto& map : object.maps) {
-      add(selected, "map", map.name, map.descriptor);
-    }
-    for (const auto& link : object.links) {
-      addLink(selected, link);
-    }
-    return selected;
-  }
-  if (auto added = addNamed(selected, object.programs, "program", parameters, "programs"); !added) {
-    return std::unexpected(std::move(added.error()));
-  }
-  if (auto added = addNamed(selected, object.maps, "map", parameters, "maps"); !added) {
-    return std::unexpected(std::move(added.error()));
-  }
-  if (auto added = addLinks(selected, object, parameters); !added) {
+  auto added = everything ? addEverything(selected, object) : addWhatIsNamed(selected, object, parameters);
+  if (!added) {
     return std::unexpected(std::move(added.error()));
   }
   return selected;

@@ -15,8 +15,8 @@ struct SelectedDescriptors {
   AnswerDescriptors descriptors{true};
 };
 
-/// Those that the parameters of io.btfd.GetDescriptors name; all if they name none. The error is io.btfd.NoSuchName or
-/// NoSuchLink.
+/// Those that the parameters of io.btfd.GetDescriptors name; all if they name none. The error is io.btfd.NoSuchName,
+/// NoSuchLink, or LimitExceeded where they do not fit an answer.
 loader::Outcome<SelectedDescriptors> selectDescriptors(const registry::Object& object,
                                                        const nlohmann::json& parameters);
 

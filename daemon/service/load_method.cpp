@@ -26,6 +26,15 @@ std::string messageOf(const loader::Failure& failure) {
   return message == failure.parameters.end() || !message->is_string() ? failure.error : message->get<std::string>();
 }
 
+nlohmann::json makeReply(nlohmann::json object, const nlohmann::json& verifierLogs) {
+  nlohmann::json reply;
+  reply["object"] = std::move(object);
+  if (!verifierLogs.is_null()) {
+    reply["verifierLogs"] = verifierLogs;
+  }
+  return reply;
+}
+
 } // namespace
 
 /// A Load under way.
@@ -38,6 +47,25 @@ struct LoadMethod::Request {
   bool wantDescriptors = false;
   steady_clock::time_point start = steady_clock::now();
 };
+
+/// Whether all who ask can be told of the object, and its client be given what it wants.
+loader::Outcome<void> LoadMethod::checkDescription(const registry::Object& object, const Request& request) {
+  if (object.describedBytes > kDescriptionLimit) {
+    return std::unexpected(
+        limitExceeded("the names of the object's programs, maps and links take " +
+                          std::to_string(object.describedBytes) + " bytes in a description, and one has at most " +
+                          std::to_string(kDescriptionLimit) + "; shorten the names, or split the object",
+                      "descriptionBytes", kDescriptionLimit));
+  }
+  if (request.wantDescriptors && !request.dryRun && descriptorCount(object) > varlink::kDescriptorLimit) {
+    return std::unexpected(
+        limitExceeded("the object has " + std::to_string(descriptorCount(object)) +
+                          " descriptors, and one answer carries at most " + std::to_string(varlink::kDescriptorLimit) +
+                          "; load it without wantDescriptors and get them by name with GetDescriptors",
+                      "descriptors", varlink::kDescriptorLimit));
+  }
+  return {};
+}
 
 void LoadMethod::call(varlink::Call call) {
   if (const auto invalid = checkLoad(call.parameters())) {
@@ -101,44 +129,41 @@ void LoadMethod::loaded(const std::shared_ptr<Request>& request, loader::Channel
   if (!request->name.empty()) {
     object->name = request->name; // libbpf's has only what may be in a map's name
   }
-  nlohmann::json verifierLogs = message.body.value("verifierLogs", nlohmann::json());
-  if (request->dryRun) {
-    answerDryRun(request, std::move(*object), std::move(verifierLogs));
+  object->describedBytes = describedBytes(*object);
+  if (auto fits = checkDescription(*object, *request); !fits) {
+    undo(request, std::move(*object), std::move(fits.error()));
     return;
   }
-  if (request->wantDescriptors && descriptorCount(*object) > varlink::kDescriptorLimit) {
-    const std::string count = std::to_string(descriptorCount(*object));
-    objects_.dismantle(std::move(*object), [request, count] {
-      answerLimitExceeded(request->call,
-                          "the object has " + count + " descriptors, and one answer carries at most " +
-                              std::to_string(varlink::kDescriptorLimit) +
-                              "; load it without wantDescriptors and get them by name with GetDescriptors",
-                          "descriptors", varlink::kDescriptorLimit);
-    });
+  const nlohmann::json verifierLogs = message.body.value("verifierLogs", nlohmann::json());
+  if (request->dryRun) {
+    answerDryRun(request, std::move(*object), verifierLogs);
+    return;
+  }
+  // Before it is recorded: an object that its client cannot be told of must not stay.
+  objects_.registry().giveIds(*object);
+  AnswerDescriptors descriptors(request->wantDescriptors);
+  auto prepared = prepareAnswer(request->call, makeReply(toJson(*object, descriptors), verifierLogs), descriptors);
+  if (!prepared) {
+    undo(request, std::move(*object), std::move(prepared.error()));
     return;
   }
   const registry::Object& recorded = objects_.registry().add(std::move(*object));
   spdlog::info("user {} (pid {}) loaded {}: {} programs, {} maps, {} links", request->peer.uid, request->peer.pid,
                quoted(recorded), recorded.programs.size(), recorded.maps.size(), recorded.links.size());
   events_.emit("loaded", "loaded " + quoted(recorded), eventOf(recorded, request->peer.uid));
-  AnswerDescriptors descriptors(request->wantDescriptors);
-  nlohmann::json reply;
-  reply["object"] = toJson(recorded, descriptors);
-  if (!verifierLogs.is_null()) {
-    reply["verifierLogs"] = std::move(verifierLogs);
-  }
-  answer(request->call, reply, descriptors);
+  request->call.reply(std::move(*prepared));
 }
 
 void LoadMethod::answerDryRun(const std::shared_ptr<Request>& request, registry::Object object,
-                              nlohmann::json verifierLogs) {
+                              const nlohmann::json& verifierLogs) {
   AnswerDescriptors none(false);
-  auto reply = std::make_shared<nlohmann::json>();
-  (*reply)["object"] = toJson(object, none);
-  if (!verifierLogs.is_null()) {
-    (*reply)["verifierLogs"] = std::move(verifierLogs);
-  }
+  auto reply = std::make_shared<nlohmann::json>(makeReply(toJson(object, none), verifierLogs));
   objects_.dismantle(std::move(object), [request, reply] { request->call.reply(*reply); });
+}
+
+/// Drops an object that is loaded, but cannot stay.
+void LoadMethod::undo(const std::shared_ptr<Request>& request, registry::Object object, loader::Failure failure) {
+  objects_.dismantle(std::move(object), [this, request, kept = std::move(failure)] { failed(request, kept); });
 }
 
 void LoadMethod::failed(const std::shared_ptr<Request>& request, const loader::Failure& failure) {
@@ -150,7 +175,7 @@ void LoadMethod::failed(const std::shared_ptr<Request>& request, const loader::F
     event["objectName"] = request->name;
   }
   events_.emit("loadFailed", messageOf(failure), std::move(event));
-  request->call.error(failure.error, failure.parameters);
+  answerFailure(request->call, failure);
 }
 
 } // namespace btfd::service

@@ -2,13 +2,10 @@
 
 #include "answers.h"
 #include "descriptor_selection.h"
-#include "load_request.h"
 #include "object_json.h"
-#include "varlink/limits.h"
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <utility>
 
 #include <sys/utsname.h>
@@ -19,7 +16,7 @@ LoaderService::LoaderService(Parts parts)
     : policy_(parts.policy), kernelBtf_(parts.kernelBtf), events_(parts.events),
       objects_(parts.config.bpffs, parts.workers, parts.events), jobs_(parts.workers, parts.kernelBtf),
       load_(parts.config, objects_, jobs_, parts.events),
-      attach_(parts.config, parts.policy, objects_, jobs_, parts.events) {}
+      attach_(parts.config, parts.policy, objects_, jobs_, parts.events), list_(objects_.registry()) {}
 
 void LoaderService::addTo(varlink::Service& service) {
   const auto add = [&](std::string_view method, void (LoaderService::*handler)(varlink::Call)) {
@@ -27,10 +24,10 @@ void LoaderService::addTo(varlink::Service& service) {
   };
   service.add("io.btfd", "Load", [this](varlink::Call call) { load_.call(std::move(call)); });
   service.add("io.btfd", "Attach", [this](varlink::Call call) { attach_.call(std::move(call)); });
+  service.add("io.btfd", "List", [this](varlink::Call call) { list_.call(std::move(call)); });
   service.add("io.btfd", "Monitor", [this](varlink::Call call) { events_.subscribe(std::move(call)); });
   add("Unload", &LoaderService::unload);
   add("Detach", &LoaderService::detach);
-  add("List", &LoaderService::list);
   add("Describe", &LoaderService::describe);
   add("GetDescriptors", &LoaderService::getDescriptors);
   add("DescribeKernel", &LoaderService::describeKernel);
@@ -50,7 +47,7 @@ void LoaderService::unload(varlink::Call call) {
 
 void LoaderService::detach(varlink::Call call) {
   const auto id = call.parameters().at("linkId").get<std::int64_t>();
-  const registry::Object* object = objects_.registry().findByLink(static_cast<std::uint64_t>(id));
+  registry::Object* object = objects_.registry().findByLink(static_cast<std::uint64_t>(id));
   if (object == nullptr) {
     answerNoSuchLink(call, id);
     return;
@@ -62,30 +59,13 @@ void LoaderService::detach(varlink::Call call) {
   registry::Object detached;
   detached.owner = object->owner;
   detached.links.push_back(std::move(*objects_.registry().takeLink(static_cast<std::uint64_t>(id))));
+  object->describedBytes -= describedBytes(detached.links.front());
   nlohmann::json event = eventOf(*object, call.peer().uid);
   event["linkId"] = id;
   events_.emit("detached", "detached program '" + detached.links.front().program + "' of " + quoted(*object),
                std::move(event));
   auto kept = std::make_shared<varlink::Call>(std::move(call));
   objects_.dismantle(std::move(detached), [kept] { kept->reply(); });
-}
-
-void LoaderService::list(varlink::Call call) {
-  const registry::Labels wanted = labelsOf(call.parameters());
-  const auto name = call.parameters().find("name");
-  nlohmann::json reply;
-  auto& objects = reply["objects"] = nlohmann::json::array();
-  for (const auto& [id, object] : objects_.registry().objects()) {
-    const bool labelled = std::ranges::all_of(wanted, [&labels = object.labels](const auto& label) {
-      const auto found = labels.find(label.first);
-      return found != labels.end() && found->second == label.second;
-    });
-    if (labelled && (name == call.parameters().end() || *name == object.name)) {
-      AnswerDescriptors none(false);
-      objects.push_back(toJson(object, none));
-    }
-  }
-  call.reply(reply);
 }
 
 void LoaderService::describe(varlink::Call call) {
@@ -109,20 +89,17 @@ void LoaderService::getDescriptors(varlink::Call call) {
   }
   auto selected = selectDescriptors(*object, call.parameters());
   if (!selected) {
-    call.error(selected.error().error, selected.error().parameters);
-    return;
-  }
-  if (selected->descriptors.all().size() > varlink::kDescriptorLimit) {
-    answerLimitExceeded(call,
-                        std::to_string(selected->descriptors.all().size()) +
-                            " descriptors do not fit an answer, which carries at most " +
-                            std::to_string(varlink::kDescriptorLimit) + "; name fewer programs and maps",
-                        "descriptors", varlink::kDescriptorLimit);
+    answerFailure(call, selected.error());
     return;
   }
   nlohmann::json reply;
   reply["descriptors"] = std::move(selected->entries);
-  answer(call, reply, selected->descriptors);
+  auto prepared = prepareAnswer(call, reply, selected->descriptors);
+  if (!prepared) {
+    answerFailure(call, prepared.error());
+    return;
+  }
+  call.reply(std::move(*prepared));
 }
 
 void LoaderService::describeKernel(varlink::Call call) {

@@ -6,6 +6,7 @@
 #include "held_objects.h"
 #include "job_submission.h"
 #include "kernel_btf.h"
+#include "list_method.h"
 #include "load_method.h"
 #include "policy/policy.h"
 #include "varlink/call.h"
@@ -37,7 +38,6 @@ class LoaderService {
   // Methods of io.btfd, by name; those that take jobs of workers are classes of their own.
   void unload(varlink::Call call);
   void detach(varlink::Call call);
-  void list(varlink::Call call);
   void describe(varlink::Call call);
   void getDescriptors(varlink::Call call);
   void describeKernel(varlink::Call call);
@@ -49,6 +49,7 @@ class LoaderService {
   JobSubmission jobs_;
   LoadMethod load_;
   AttachMethod attach_;
+  ListMethod list_;
 };
 
 } // namespace btfd::service

@@ -39,6 +39,12 @@ nlohmann::json toJson(const registry::Map& map, AnswerDescriptors& descriptors) 
   return json;
 }
 
+/// Bytes of its text as part of a message.
+std::size_t textBytes(const nlohmann::json& json) {
+  constexpr std::size_t kComma = 1;
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).size() + kComma;
+}
+
 /// A number of type T; nlohmann would cut or convert what is none.
 template <typename T>
 T number(const nlohmann::json& json) {
@@ -167,6 +173,16 @@ nlohmann::json toJson(const registry::Object& object, AnswerDescriptors& descrip
   list("maps", object.maps);
   list("links", object.links);
   return json;
+}
+
+std::size_t describedBytes(const registry::Object& object) {
+  AnswerDescriptors none(false);
+  return textBytes(toJson(object, none));
+}
+
+std::size_t describedBytes(const registry::Link& link) {
+  AnswerDescriptors none(false);
+  return textBytes(toJson(link, none));
 }
 
 nlohmann::json toJson(const btf::KernelSpec& spec) {

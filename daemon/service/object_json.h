@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstddef>
 #include <functional>
 #include <vector>
 
@@ -34,6 +35,14 @@ nlohmann::json toJson(const registry::Object& object, AnswerDescriptors& descrip
 
 /// io.btfd.Link
 nlohmann::json toJson(const registry::Link& link, AnswerDescriptors& descriptors);
+
+/// Bytes that the description of one object may take in an answer: thousands of programs and maps. What they are called
+/// is the client's word, and all who list objects get it.
+inline constexpr std::size_t kDescriptionLimit = std::size_t{1} << 20;
+
+/// Bytes that its description takes in an answer.
+std::size_t describedBytes(const registry::Object& object);
+std::size_t describedBytes(const registry::Link& link);
 
 /// io.btfd.KernelSpec
 nlohmann::json toJson(const btf::KernelSpec& spec);

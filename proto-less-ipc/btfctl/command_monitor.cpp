@@ -40,8 +40,9 @@ class MonitorCommand : public Command {
     if (!daemon) {
       return std::unexpected(std::move(daemon).error());
     }
-    auto ended = daemon->stream(
-        "Monitor", [&](const nlohmann::json& reply) { context.print(reply, eventView(field(reply, "event")) + "\n"); });
+    auto ended = daemon->stream("Monitor", nlohmann::json::object(), [&](const nlohmann::json& reply) {
+      context.print(reply, eventView(field(reply, "event")) + "\n");
+    });
     if (!ended) {
       return std::unexpected(std::move(ended).error());
     }

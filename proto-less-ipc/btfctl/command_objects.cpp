@@ -77,11 +77,11 @@ class ListCommand : public Command {
     if (!daemon) {
       return std::unexpected(std::move(daemon).error());
     }
-    auto reply = daemon->call("List", parameters);
-    if (!reply) {
-      return std::unexpected(std::move(reply).error());
+    auto objects = daemon->list(parameters);
+    if (!objects) {
+      return std::unexpected(std::move(objects).error());
     }
-    context.print(*reply, objectsView(field(*reply, "objects"), terminalWidth()));
+    context.print({{"objects", *objects}}, objectsView(*objects, terminalWidth()));
     return 0;
   }
 

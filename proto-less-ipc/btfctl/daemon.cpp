@@ -40,8 +40,8 @@ bool isNumber(std::string_view text) {
 /// There is no object of that name; says which there are of similar names.
 Outcome<std::int64_t> noSuchName(Daemon& daemon, const std::string& name) {
   std::vector<std::string> names;
-  if (auto all = daemon.call("List", json::object())) {
-    std::ranges::transform(field(*all, "objects"), std::back_inserter(names),
+  if (auto all = daemon.list(json::object())) {
+    std::ranges::transform(*all, std::back_inserter(names),
                            [](const json& object) { return textField(object, "name"); });
   }
   return failed(ExitStatus::NotFound, "there is no object named '" + name + "'" + didYouMean(name, names));
@@ -73,9 +73,10 @@ Outcome<json> Daemon::call(std::string_view method, const json& parameters, std:
   return std::move(reply->parameters);
 }
 
-Outcome<void> Daemon::stream(std::string_view method, const std::function<void(const json&)>& onReply) {
+Outcome<void> Daemon::stream(std::string_view method, const json& parameters,
+                             const std::function<void(json&)>& onReply) {
   Outcome<void> outcome;
-  auto ended = client_.callMore(qualified(method), json::object(), [&](varlink::Reply& reply) {
+  auto ended = client_.callMore(qualified(method), parameters, [&](varlink::Reply& reply) {
     if (reply.error.empty()) {
       onReply(reply.parameters);
     } else {
@@ -84,6 +85,16 @@ Outcome<void> Daemon::stream(std::string_view method, const std::function<void(c
     return true;
   });
   return ended ? outcome : lost(ended.error());
+}
+
+Outcome<json> Daemon::list(const json& parameters) {
+  json objects = json::array();
+  auto listed = stream("List", parameters, [&](json& reply) {
+    if (const auto part = reply.find("objects"); part != reply.end() && part->is_array()) {
+      std::ranges::move(*part, std::back_inserter(objects));
+    }
+  });
+  return listed ? Outcome<json>(std::move(objects)) : std::unexpected(std::move(listed).error());
 }
 
 BorrowedFd Daemon::socket() const {
@@ -104,15 +115,15 @@ Outcome<std::int64_t> findObject(Daemon& daemon, const std::string& idOrName) {
   if (isNumber(idOrName)) {
     return parseId("object id", idOrName);
   }
-  auto reply = daemon.call("List", {{"name", idOrName}});
-  if (!reply) {
-    return std::unexpected(std::move(reply).error());
+  auto objects = daemon.list({{"name", idOrName}});
+  if (!objects) {
+    return std::unexpected(std::move(objects).error());
   }
-  const json& objects = field(*reply, "objects");
-  if (objects.empty()) {
+  if (objects->empty()) {
     return noSuchName(daemon, idOrName);
   }
-  return objects.size() == 1 ? Outcome<std::int64_t>(numberField(objects.front(), "id")) : ambiguous(idOrName, objects);
+  return objects->size() == 1 ? Outcome<std::int64_t>(numberField(objects->front(), "id"))
+                              : ambiguous(idOrName, *objects);
 }
 
 } // namespace btfd::btfctl

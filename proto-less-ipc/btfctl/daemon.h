@@ -26,7 +26,11 @@ class Daemon {
                                std::span<const UniqueFd> descriptors = {});
 
   /// Calls `method` of io.btfd and gives each of its replies to `onReply`, until the daemon ends the stream.
-  Outcome<void> stream(std::string_view method, const std::function<void(const nlohmann::json&)>& onReply);
+  Outcome<void> stream(std::string_view method, const nlohmann::json& parameters,
+                       const std::function<void(nlohmann::json&)>& onReply);
+
+  /// All objects that `parameters`, those of io.btfd.List, select.
+  Outcome<nlohmann::json> list(const nlohmann::json& parameters);
 
   /// The connection's socket, to see by poll(2) whether the daemon is still there.
   [[nodiscard]] BorrowedFd socket() const;

@@ -105,5 +105,23 @@ TEST(Object, FindsProgramsAndMapsByName) {
   EXPECT_EQ(object.findMap("on_exec"), nullptr);
 }
 
+TEST(Registry, IdsCanBeGivenBefore) {
+  Registry registry;
+  Object object = objectOf(1, 2);
+  registry.giveIds(object);
+  EXPECT_EQ(object.id, 1U);
+  EXPECT_EQ(registry.find(1), nullptr) << "it is not recorded yet";
+  Object dropped = objectOf(1);
+  registry.giveIds(dropped);
+  Object& recorded = registry.add(std::move(object));
+  EXPECT_EQ(recorded.id, 1U);
+  EXPECT_EQ(recorded.links[1].id, 2U);
+  EXPECT_EQ(registry.findByLink(2), &recorded);
+  EXPECT_EQ(registry.add(objectOf(1)).id, 3U) << "ids are not used again";
+  Link link;
+  registry.giveId(link);
+  EXPECT_EQ(registry.addLink(recorded, std::move(link)).id, 3U);
+}
+
 } // namespace
 } // namespace btfd::registry

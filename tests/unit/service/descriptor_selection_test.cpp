@@ -77,6 +77,20 @@ TEST_F(DescriptorSelection, ANameThatIsNotThereIsAnErrorWithTheNearest) {
   EXPECT_EQ(selectDescriptors(object_, {{"maps", {"on_exec"}}}).error().parameters.at("kind"), "map");
 }
 
+TEST_F(DescriptorSelection, MoreThanFitAnAnswerAreAnErrorHoweverManyAreNamed) {
+  const std::vector<std::string> most(253, "on_exec");
+  EXPECT_TRUE(selectDescriptors(object_, {{"programs", most}}));
+  for (const std::size_t count : {std::size_t{254}, std::size_t{60'000}}) {
+    const auto selected = selectDescriptors(object_, {{"programs", std::vector<std::string>(count, "on_exec")}});
+    ASSERT_FALSE(selected);
+    EXPECT_EQ(selected.error().error, "io.btfd.LimitExceeded");
+    EXPECT_EQ(selected.error().parameters.at("limit"), "descriptors");
+    EXPECT_EQ(selected.error().parameters.at("maximum"), 253);
+  }
+  const std::vector<std::uint64_t> links(200, 12); // of two descriptors each
+  EXPECT_FALSE(selectDescriptors(object_, {{"links", links}}));
+}
+
 TEST_F(DescriptorSelection, ALinkOfAnotherObjectIsAnError) {
   for (const nlohmann::json& id : {nlohmann::json(13), nlohmann::json(-1), nlohmann::json(INT64_MIN)}) {
     const auto selected = selectDescriptors(object_, {{"links", {id}}});

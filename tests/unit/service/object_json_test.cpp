@@ -168,6 +168,21 @@ TEST(ObjectJson, SaysAllOfAnObject) {
   EXPECT_EQ(descriptors.all().size(), 2U);
 }
 
+TEST(ObjectJson, ADescriptionIsAsLongAsItIsSaidToBe) {
+  auto answer = answerOf(goodBody());
+  auto object = takeObject(answer);
+  ASSERT_TRUE(object);
+  AnswerDescriptors none(false);
+  const std::size_t before = describedBytes(*object);
+  EXPECT_EQ(before, toJson(*object, none).dump().size() + 1);
+  registry::Link link;
+  link.program = "on_exec";
+  link.target = "a \"target\" that is no UTF-8: \xff";
+  const std::size_t more = describedBytes(link);
+  object->links.push_back(std::move(link));
+  EXPECT_EQ(describedBytes(*object), before + more);
+}
+
 TEST(ObjectJson, HasNoDescriptorsWhereNoneAreWanted) {
   auto answer = answerOf(goodBody());
   const auto object = takeObject(answer);

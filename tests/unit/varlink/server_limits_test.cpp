@@ -123,6 +123,31 @@ TEST(ServerLimits, NotificationsPastTheBoundAreRefusedNotQueued) {
   }
 }
 
+TEST(ServerLimits, AStreamThatWaitsForRoomLosesNothing) {
+  TestServer server;
+  auto client = server.client();
+  std::int64_t received = 0;
+  ASSERT_TRUE(client.callMore("org.example.test.Pour", json{{"count", 200}, {"size", 50'000}}, [&](Reply& reply) {
+    EXPECT_EQ(reply.parameters.at("number"), ++received);
+    EXPECT_EQ(reply.continues, received < 200);
+    return true;
+  }));
+  EXPECT_EQ(received, 200);
+  EXPECT_GT(server.inLoop([&] { return server.waits_; }), 0U) << "that was more than the queue takes";
+  EXPECT_TRUE(client.call(kEcho, json{{"text", "x"}}));
+}
+
+TEST(ServerLimits, AStreamThatWaitsForRoomEndsWithItsClient) {
+  TestServer server;
+  {
+    auto socket = server.connect();
+    sendRaw(socket, formatCall("org.example.test.Pour", json{{"count", 1000}, {"size", 50'000}}, "more") + '\0');
+    ASSERT_TRUE(server.eventually([&] { return server.waits_ > 0; }));
+  }
+  EXPECT_TRUE(server.eventually([&] { return server.closed_.size() == 1; }));
+  EXPECT_TRUE(server.client().call(kEcho, json{{"text", "x"}}));
+}
+
 TEST(ServerLimits, UnfinishedMessagesOfAllTogetherAreBounded) {
   ServerOptions options;
   options.limits.unfinishedBytes = 300'000;

@@ -1,5 +1,6 @@
 #include "test_support.h"
 #include "varlink/errors.h"
+#include "varlink/limits.h"
 #include "varlink/listen.h"
 
 #include <algorithm>
@@ -382,6 +383,17 @@ TEST(Server, AnAnswerPastTheLimitBecomesAnError) {
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->error, errors::kSystem);
   EXPECT_EQ(reply->parameters.at("errnoName"), "EMSGSIZE");
+}
+
+TEST(Server, AnAnswerPastTheLimitIsKnownBeforeItIsSent) {
+  TestServer server;
+  auto client = server.client();
+  const auto fits = client.call("org.example.test.Prepare", json{{"size", 1000}});
+  ASSERT_TRUE(fits);
+  EXPECT_EQ(fits->parameters.at("text"), std::string(1000, 'x'));
+  const auto refused = client.call("org.example.test.Prepare", json{{"size", kMessageLimit}});
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->error, "org.example.test.Refused");
 }
 
 TEST(Server, AnAnswerThatDoesNotFitTheIdlIsLogged) {

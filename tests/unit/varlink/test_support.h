@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -71,6 +72,9 @@ method Echo(text: string) -> (text: string)
 method Count(to: int) -> (number: int)
 # [Supports 'more' flag]
 method Flood(size: int) -> (sent: ?int, padding: ?string)
+# [Supports 'more' flag]
+method Pour(count: int, size: int) -> (number: int, padding: string)
+method Prepare(size: int) -> (text: string)
 method Hold() -> ()
 method Drop() -> ()
 method Throw() -> ()
@@ -166,10 +170,25 @@ class TestServer {
   std::vector<std::string> recorded_;
   std::vector<std::uint64_t> closed_;
   std::size_t disconnects_ = 0;
+  std::size_t waits_ = 0;
 
  private:
   void on(std::string_view method, Service::Handler handler) {
     service_.add("org.example.test", method, std::move(handler));
+  }
+
+  /// Sends notifications `number` to `count`, as many at a time as there is room for.
+  void pour(const std::shared_ptr<Call>& call, std::int64_t number, std::int64_t count, const std::string& padding) {
+    const auto made = [&] { return json{{"number", number}, {"padding", padding}}; };
+    while (number < count && call->notify(made())) {
+      ++number;
+    }
+    if (number == count) {
+      call->reply(made());
+      return;
+    }
+    ++waits_;
+    call->whenSent([this, call, number, count, padding] { pour(call, number, count, padding); });
   }
 
   void addHandlers() {
@@ -188,6 +207,18 @@ class TestServer {
         ++sent;
       }
       call.reply(json{{"sent", sent}});
+    });
+    on("Pour", [this](Call call) {
+      auto parameters = call.takeParameters();
+      pour(std::make_shared<Call>(std::move(call)), 1, parameters.at("count").get<std::int64_t>(),
+           std::string(parameters.at("size").get<std::size_t>(), 'x'));
+    });
+    on("Prepare", [](Call call) {
+      auto prepared = call.prepare(json{{"text", std::string(call.parameters().at("size").get<std::size_t>(), 'x')}});
+      if (!prepared) {
+        return call.error("org.example.test.Refused", json{{"why", prepared.error().message}});
+      }
+      call.reply(std::move(*prepared));
     });
     on("Hold", [this](Call call) {
       call.onDisconnect([this] {
