@@ -24,9 +24,6 @@ constexpr std::size_t kDescriptorsPerPacket = 253;
 /// Larger bodies go in a memfd. Well below the smallest socket buffer that systems are set to (net.core.wmem_default).
 constexpr std::size_t kInlineBody = 48 * 1024;
 
-/// A body larger than this is a bug or an attack of a worker; a log of 16 MiB for each of many programs is cut before.
-constexpr std::size_t kMaximumBody = 256 * 1024 * 1024;
-
 /// Far more than the largest objects have programs, maps, and links on each CPU.
 constexpr std::size_t kMaximumDescriptors = 100'000;
 
@@ -114,6 +111,11 @@ Result<ChannelPair> makeChannel() {
 
 Result<void> sendMessage(BorrowedFd channel, const nlohmann::json& body, std::span<const BorrowedFd> descriptors) {
   const std::vector<std::uint8_t> encoded = encodeBody(body);
+  if (encoded.size() > kMaximumBody) {
+    return fail("what is to be told the other process takes " + std::to_string(encoded.size()) +
+                    " bytes, and a message has at most " + std::to_string(kMaximumBody),
+                EMSGSIZE);
+  }
   std::vector<BorrowedFd> all(descriptors.begin(), descriptors.end());
   UniqueFd memfd;
   if (encoded.size() > kInlineBody) {
@@ -130,7 +132,9 @@ Result<void> sendMessage(BorrowedFd channel, const nlohmann::json& body, std::sp
     const PacketHeader header{.more = at + count < all.size(), .bodyInMemfd = memfd ? 1U : 0U};
     const auto part = at == 0 && !memfd ? std::span(encoded) : std::span<const std::uint8_t>{};
     if (auto sent = sendPacket(channel, header, part, std::span(all).subspan(at, count)); !sent) {
-      return sent;
+      const int code = sent.error().code;
+      const bool gone = code == EPIPE || code == ECONNRESET;
+      return at == 0 || gone ? sent : fail(sent.error().message, ECONNABORTED);
     }
     at += std::max<std::size_t>(count, 1);
   }
@@ -158,7 +162,11 @@ Result<std::optional<ChannelMessage>> ChannelReader::receive(BorrowedFd channel)
   if (got == 0) {
     return failErrno("the other process is gone", ECONNRESET);
   }
-  if (static_cast<std::size_t>(got) < sizeof(header) || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+  if ((message.msg_flags & MSG_CTRUNC) != 0) {
+    // The buffer has room for all that a packet may carry: the kernel ran into RLIMIT_NOFILE.
+    return failErrno("cannot take the other process's descriptors", EMFILE);
+  }
+  if (static_cast<std::size_t>(got) < sizeof(header) || (message.msg_flags & MSG_TRUNC) != 0) {
     return fail("the other process sent a broken packet", EPROTO);
   }
   // The body goes with one packet, and descriptors come with the others: so memory for a message is bounded.

@@ -21,6 +21,8 @@ struct JobSubmission::Submitted {
   std::function<void()> abandoned;
   steady_clock::time_point start = steady_clock::now();
   milliseconds deadline{};
+  /// Whether `abandoned` was called.
+  bool over = false;
 };
 
 void JobSubmission::submit(std::shared_ptr<varlink::Call> call, Job job, std::function<void(Outcome&&)> done,
@@ -36,11 +38,15 @@ void JobSubmission::hand(const std::shared_ptr<Submitted>& submitted, Job job) {
   const auto id = workers_.submit(std::move(job));
   submitted->call->onDisconnect([this, id, submitted] {
     workers_.cancel(id);
+    submitted->over = true;
     submitted->abandoned();
   });
 }
 
 void JobSubmission::finished(const std::shared_ptr<Submitted>& submitted, Outcome outcome, Job job) {
+  if (submitted->over) {
+    return; // its outcome was on the way when the client went
+  }
   submitted->call->onDisconnect({});
   if (outcome || outcome.error().error != kNoKernelBtf) {
     submitted->done(std::move(outcome));

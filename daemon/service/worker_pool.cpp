@@ -1,5 +1,6 @@
 #include "worker_pool.h"
 
+#include "answers.h"
 #include "worker_process.h"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -40,6 +42,11 @@ loader::Failure workerLost(const WorkerEnd& end) {
   return {"io.btfd.WorkerLost", std::move(parameters)};
 }
 
+loader::Failure noWorker() {
+  return {"io.btfd.WorkerLost",
+          {{"message", "two workers that were to do this request were gone; nothing of the request was begun"}}};
+}
+
 loader::Failure deadlineExceeded(std::chrono::milliseconds deadline, std::string_view when) {
   nlohmann::json parameters;
   parameters["message"] = "the request was not done after " + std::to_string(deadline.count()) + " ms, when " +
@@ -53,6 +60,11 @@ loader::Failure busy(std::size_t waiting) {
   parameters["message"] = std::to_string(waiting) + " requests wait for a worker already; try again later";
   parameters["waiting"] = waiting;
   return {"io.btfd.Busy", std::move(parameters)};
+}
+
+/// Whether sending failed since the worker is gone.
+bool isLost(const Error& error) {
+  return error.code == EPIPE || error.code == ECONNRESET;
 }
 
 } // namespace
@@ -83,18 +95,20 @@ class WorkerPool::Worker : public std::enable_shared_from_this<Worker> {
                     });
   }
 
-  /// Gives the worker a job. False if it turns out to be gone: then the job is still the caller's.
-  bool begin(Pending& pending) {
+  /// Gives the worker a job. On an error the job is still the caller's.
+  Result<void> begin(Pending& pending) {
     const std::vector<BorrowedFd> descriptors(pending.job.descriptors.begin(), pending.job.descriptors.end());
-    if (const auto sent = loader::sendMessage(process_.channel, pending.job.body, descriptors); !sent) {
-      lose();
-      return false;
+    if (auto sent = loader::sendMessage(process_.channel, pending.job.body, descriptors); !sent) {
+      if (isLost(sent.error()) || sent.error().code == ECONNABORTED) {
+        lose();
+      }
+      return sent;
     }
     running_ = std::move(pending);
     if (running_->release) {
       // The worker's copies have to be the last ones, as it is the closing that may wait.
       running_->job.descriptors.clear();
-      return true;
+      return {};
     }
     timer_.expires_at(running_->deadline);
     timer_.async_wait([self = shared_from_this(), id = running_->id](const boost::system::error_code& error) {
@@ -103,7 +117,7 @@ class WorkerPool::Worker : public std::enable_shared_from_this<Worker> {
         self->kill();
       }
     });
-    return true;
+    return {};
   }
 
   /// Ends the worker because the pool wants it.
@@ -116,6 +130,12 @@ class WorkerPool::Worker : public std::enable_shared_from_this<Worker> {
   void lose() {
     broken_ = true;
     signal();
+  }
+
+  /// Whether the process has ended, which the loop may not have heard of yet.
+  [[nodiscard]] bool hasEnded() const {
+    pollfd end{.fd = process_.process.get(), .events = POLLIN, .revents = 0};
+    return ::poll(&end, 1, 0) == 1;
   }
 
   void signal() const { ::syscall(SYS_pidfd_send_signal, process_.process.get(), SIGKILL, nullptr, 0); }
@@ -173,6 +193,9 @@ class WorkerPool::Worker : public std::enable_shared_from_this<Worker> {
     auto message = reader_.receive(process_.channel);
     if (!message && message.error().code != EAGAIN) {
       lose(); // gone, or it talks nonsense; its end comes by the pidfd
+      if (message.error().code == EMFILE) {
+        pool_->onAnswerLost(*this, message.error());
+      }
       return;
     }
     if (message && *message) {
@@ -384,8 +407,8 @@ void WorkerPool::dispatch() {
     if (!pending) {
       break;
     }
-    if (!worker->begin(*pending)) {
-      putBack(std::move(*pending));
+    if (const auto begun = worker->begin(*pending); !begun) {
+      refuse(std::move(*pending), begun.error());
     }
   }
   if (queued_ > 0) {
@@ -394,6 +417,24 @@ void WorkerPool::dispatch() {
   if (queued_ > 0 || !releases_.empty()) {
     armGrowthTimer();
   }
+}
+
+/// What becomes of a job that a worker could not be given. That a worker is gone is no fault of the job, but none is to
+/// go through one worker after the other.
+void WorkerPool::refuse(Pending pending, const Error& error) {
+  if (isLost(error) && !std::exchange(pending.putBack, true)) {
+    for (const auto& worker : workers_) {
+      if (worker->idle() && worker->hasEnded()) {
+        worker->lose(); // else the job would be given to it next
+      }
+    }
+    putBack(std::move(pending));
+    return;
+  }
+  asio::post(context_, [this, failed = std::make_shared<Pending>(std::move(pending)), error] {
+    failed->job.descriptors.clear();
+    finish(std::move(*failed), std::unexpected(isLost(error) ? noWorker() : failureOf(error)));
+  });
 }
 
 /// Wakes up when the first of the waiting jobs runs out of time.
@@ -474,6 +515,13 @@ void WorkerPool::onAnswer(Worker& worker, loader::ChannelMessage answer) {
     retireSurplus();
   }
   dispatch();
+}
+
+/// The front could not take what a worker answered, for want of descriptors: that is not the worker's fault.
+void WorkerPool::onAnswerLost(Worker& worker, const Error& error) {
+  if (auto pending = worker.takeJob()) {
+    finish(std::move(*pending), std::unexpected(failureOf(error)));
+  }
 }
 
 /// Lets go of workers beyond those that are kept, once nobody waits.

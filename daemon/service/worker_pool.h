@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/error.h"
 #include "base/unique_fd.h"
 #include "loader/channel.h"
 #include "loader/failure.h"
@@ -95,6 +96,8 @@ class WorkerPool {
     Job job;
     std::chrono::steady_clock::time_point deadline;
     bool release = false;
+    /// Whether a worker that it was given to turned out to be gone.
+    bool putBack = false;
   };
 
   class Worker;
@@ -102,6 +105,7 @@ class WorkerPool {
   void fork();
   void replenish();
   void dispatch();
+  void refuse(Pending pending, const Error& error);
   void putBack(Pending pending);
   std::optional<Pending> next();
   [[nodiscard]] std::size_t runningOf(const Party& party) const;
@@ -110,6 +114,7 @@ class WorkerPool {
   void armQueueTimer();
   void armGrowthTimer();
   void onAnswer(Worker& worker, loader::ChannelMessage answer);
+  void onAnswerLost(Worker& worker, const Error& error);
   void onEnd(Worker& worker);
   void retireSurplus();
   void finish(Pending pending, loader::Outcome<loader::ChannelMessage> outcome);

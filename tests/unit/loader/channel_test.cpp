@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <thread>
 
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -89,7 +91,7 @@ TEST_F(Channel, CarriesTextThatIsNoUtf8) {
 TEST_F(Channel, CarriesBodiesOfAnySize) {
   // Around the size from which on they travel in a memfd, and far beyond the socket's buffer.
   for (const std::size_t size : {std::size_t{0}, std::size_t{49140}, std::size_t{49141}, std::size_t{49142},
-                                 std::size_t{49150}, std::size_t{49152}, std::size_t{60000}, std::size_t{20} << 20U}) {
+                                 std::size_t{49150}, std::size_t{49152}, std::size_t{60000}, std::size_t{16} << 20U}) {
     const nlohmann::json body = std::string(size, 'x');
     const auto received = roundTrip(body);
     ASSERT_TRUE(received) << size << ": " << received.error().message;
@@ -100,7 +102,68 @@ TEST_F(Channel, CarriesBodiesOfAnySize) {
 
 TEST_F(Channel, ALargeBodyIsSentToAPeerThatDoesNotReadWithoutBlocking) {
   ASSERT_EQ(::fcntl(front_.get(), F_SETFL, O_NONBLOCK), 0);
-  EXPECT_TRUE(sendMessage(front_, std::string(std::size_t{20} << 20U, 'x'), {}));
+  EXPECT_TRUE(sendMessage(front_, std::string(std::size_t{16} << 20U, 'x'), {}));
+}
+
+TEST_F(Channel, ABodyPastTheLimitIsNotSent) {
+  const auto sent = sendMessage(front_, std::string(kMaximumBody, 'x'), {});
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(sent.error().code, EMSGSIZE);
+  EXPECT_TRUE(roundTrip("next"));
+}
+
+TEST_F(Channel, ABodyPastTheLimitIsNotTakenFromAPeerThatSendsIt) {
+  const UniqueFd memfd(::memfd_create("large", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(memfd.get(), static_cast<off_t>(kMaximumBody) + 1), 0);
+  const std::array<std::uint32_t, 2> header{0, 1};
+  iovec part{const_cast<std::uint32_t*>(header.data()), sizeof(header)}; // NOLINT: only sent
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(int));
+  const int number = memfd.get();
+  std::memcpy(CMSG_DATA(rights), &number, sizeof(number));
+  ASSERT_GT(::sendmsg(front_.get(), &message, 0), 0);
+  EXPECT_EQ(errorOfReceiving(), EPROTO);
+}
+
+TEST_F(Channel, ADescriptorThatIsNoneIsAnErrorAndNothingIsSent) {
+  const auto sent = sendMessage(front_, "x", std::array{BorrowedFd(-1)});
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(sent.error().code, EBADF);
+  const auto next = roundTrip("next");
+  ASSERT_TRUE(next) << next.error().message;
+  EXPECT_EQ(next->body, "next");
+}
+
+TEST_F(Channel, AMessageThatWasSentInPartIsSaidToBe) {
+  const UniqueFd file = test_support::memfdOf("x");
+  std::vector<BorrowedFd> descriptors(253, BorrowedFd(file));
+  descriptors.emplace_back(-1);
+  const auto sent = sendMessage(front_, "x", descriptors);
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(sent.error().code, ECONNABORTED);
+}
+
+TEST_F(Channel, NoRoomForDescriptorsIsEmfileToTheReader) {
+  const UniqueFd file = test_support::memfdOf("x");
+  ASSERT_TRUE(sendMessage(front_, "x", std::array{BorrowedFd(file), BorrowedFd(file)}));
+  struct rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  // The next descriptor would get the number of the first that is free.
+  const UniqueFd free(::dup(file.get()));
+  struct rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(free.get());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const int error = errorOfReceiving();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(error, EMFILE);
 }
 
 TEST_F(Channel, CarriesAnyNumberOfDescriptorsInTheirOrder) {

@@ -90,6 +90,60 @@ TEST_F(WorkerPoolTest, AWorkerThatIsGoneButNotNoticedYetLosesNoJob) {
   EXPECT_EQ(outcomes_[0].error, "io.btfd.InvalidObject");
 }
 
+TEST_F(WorkerPoolTest, WhatCannotBeSentIsTheJobsFailureAndNoWorkers) {
+  start(kTwo);
+  const auto before = workers();
+  const auto submitBroken = [&](const std::string& name, Job job) {
+    job.body["job"] = "load";
+    job.deadline = std::chrono::seconds(60);
+    job.done = [this, name](loader::Outcome<loader::ChannelMessage> outcome, const Job&) {
+      outcomes_.push_back(outcome ? Outcome{name, "", outcome->body}
+                                  : Outcome{name, outcome.error().error, outcome.error().parameters});
+    };
+    pool_->submit(std::move(job));
+  };
+  Job noDescriptor;
+  noDescriptor.descriptors.emplace_back();
+  submitBroken("no descriptor", std::move(noDescriptor));
+  Job large;
+  large.body["text"] = std::string(loader::kMaximumBody, 'x');
+  submitBroken("large", std::move(large));
+  EXPECT_THAT(outcomes_, IsEmpty()) << "not from within submit";
+  submit("good");
+  runUntilDone(3);
+  std::ranges::sort(outcomes_, {}, &Outcome::name);
+  EXPECT_EQ(outcomes_[0].error, "io.btfd.InvalidObject");
+  EXPECT_EQ(outcomes_[1].error, "io.btfd.LimitExceeded");
+  EXPECT_EQ(outcomes_[1].parameters.at("limit"), "messageBytes");
+  EXPECT_EQ(outcomes_[2].error, "io.systemd.System");
+  EXPECT_EQ(outcomes_[2].parameters.at("errnoName"), "EBADF");
+  EXPECT_EQ(workers(), before);
+  EXPECT_THAT(lost_, IsEmpty());
+}
+
+TEST_F(WorkerPoolTest, AMessageThatWasSentInPartTakesItsWorkerAlong) {
+  start(kOne);
+  Job job;
+  job.body["job"] = "load";
+  const UniqueFd file = test_support::memfdOf("x");
+  for (int i = 0; i < 253; ++i) {
+    job.descriptors.emplace_back(::dup(file.get()));
+  }
+  job.descriptors.emplace_back(); // does not fit the first packet
+  job.deadline = std::chrono::seconds(60);
+  std::string error;
+  job.done = [&](loader::Outcome<loader::ChannelMessage> outcome, const Job&) {
+    error = outcome ? "none" : outcome.error().error;
+  };
+  const auto before = workers();
+  pool_->submit(std::move(job));
+  submit("next");
+  runUntilDone(1);
+  EXPECT_EQ(error, "io.systemd.System");
+  EXPECT_EQ(outcomes_[0].error, "io.btfd.InvalidObject");
+  EXPECT_NE(workers(), before);
+}
+
 TEST_F(WorkerPoolTest, AJobPastItsDeadlineIsKilled) {
   start(kOne);
   const auto before = workers();
