@@ -1,6 +1,7 @@
 #include "daemon.h"
 
 #include "log.h"
+#include "service/object_json.h"
 #include "varlink/embedded.h"
 #include "varlink/listen.h"
 #include "varlink/system_service.h"
@@ -47,6 +48,7 @@ loader::WorkerSetup workerSetup(const config::Config& config, std::shared_ptr<co
   setup.kernelSpec = std::move(spec);
   setup.limits.objectBytes = config.limits.objectBytes;
   setup.limits.verifierLogBytes = config.limits.verifierLogBytes;
+  setup.limits.descriptionBytes = service::kDescriptionLimit;
   return setup;
 }
 

@@ -29,8 +29,8 @@ inline std::size_t editDistance(std::string_view from, std::string_view to) {
 template <typename Strings>
 std::vector<std::string> nearMisses(std::string_view name, const Strings& known) {
   constexpr std::size_t kMost = 3;
-  // Longer than any name that people write or the kernel takes (KSYM_NAME_LEN): comparing takes the product of lengths.
-  constexpr std::size_t kLongest = 512;
+  // Longer than any name that people mistype. Comparing takes the product of lengths, with each of thousands of names.
+  constexpr std::size_t kLongest = 128;
   if (name.size() > kLongest) {
     return {};
   }

@@ -6,6 +6,30 @@
 
 namespace btfd::loader {
 
+namespace {
+
+void shorten(nlohmann::json& value) {
+  constexpr std::size_t kLongest = 8192;
+  if (value.is_structured()) {
+    for (auto& [field, inner] : value.items()) {
+      if (field != "verifierLog") {
+        shorten(inner);
+      }
+    }
+  } else if (value.is_string() && value.get_ref<const std::string&>().size() > kLongest) {
+    auto& text = value.get_ref<std::string&>();
+    text.resize(kLongest);
+    text += "...";
+  }
+}
+
+} // namespace
+
+Failure shortened(Failure failure) {
+  shorten(failure.parameters);
+  return failure;
+}
+
 std::string errnoName(int code) {
   const char* name = ::strerrorname_np(code);
   return name == nullptr ? std::to_string(code) : name;

@@ -22,6 +22,10 @@ struct Failure {
 template <typename T>
 using Outcome = std::expected<T, Failure>;
 
+/// The failure with texts cut that are longer than people read; the verifier's log has a limit of its own. An object's
+/// BTF may call things by names of megabytes.
+Failure shortened(Failure failure);
+
 /// "EPERM" for EPERM; the number for what has no name.
 std::string errnoName(int code);
 

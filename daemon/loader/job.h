@@ -26,6 +26,8 @@ struct JobLimits {
   std::uint64_t objectBytes = 0;
   /// How much of a verifier log goes into an answer, in bytes.
   std::size_t verifierLogBytes = 0;
+  /// What the description of a loaded object may take in an answer, in bytes.
+  std::size_t descriptionBytes = std::size_t{1} << 20;
 };
 
 /// Memory for the verifier's log, reused from job to job. Only what the kernel writes into it takes memory.

@@ -23,6 +23,9 @@ namespace btfd::loader {
 
 namespace {
 
+/// What the verifier's logs of all programs together may take in an answer, unless a single one may take more.
+constexpr std::size_t kLogsBytes = std::size_t{4} << 20;
+
 /// The object file as something that nobody can change any more: the client's own memfd if it is sealed, else a copy.
 Result<UniqueFd> immutableImage(BorrowedFd given, const object::ClientBytes& bytes) {
   if (!isSealed(given)) {
@@ -85,8 +88,9 @@ class LoadJob {
 
   Outcome<JobReply> run() {
     // Each step leaves what it made in members whose destructors undo it: a failure at any of them leaves nothing.
-    for (const auto step : {&LoadJob::open, &LoadJob::choosePrograms, &LoadJob::checkRelocations, &LoadJob::changeMaps,
-                            &LoadJob::setVariables, &LoadJob::prepareVerifierLog, &LoadJob::load, &LoadJob::attach}) {
+    for (const auto step : {&LoadJob::open, &LoadJob::choosePrograms, &LoadJob::checkDescription,
+                            &LoadJob::checkRelocations, &LoadJob::changeMaps, &LoadJob::setVariables,
+                            &LoadJob::prepareVerifierLog, &LoadJob::load, &LoadJob::attach}) {
       if (auto done = (this->*step)(); !done) {
         detachAll();
         return std::unexpected(std::move(done.error()));
@@ -142,6 +146,37 @@ class LoadJob {
       }
     }
     return {};
+  }
+
+  /// Before anything is loaded: whether its client, and all who list objects, can be told of the object.
+  Outcome<void> checkDescription() {
+    for (const struct bpf_program* program : autoloadedPrograms(*object_)) {
+      const std::string_view section = bpf_program__section_name(program);
+      if (auto done = describe(bpf_program__name(program), section.size()); !done) {
+        return done;
+      }
+    }
+    for (const auto& [name, map] : maps_.all()) {
+      if (auto done = describe(name, 0); !done) {
+        return done;
+      }
+    }
+    return {};
+  }
+
+  /// Counts what one program, map or link takes in the object's description: its name, other text, and the rest.
+  Outcome<void> describe(std::string_view name, std::size_t otherText) {
+    constexpr std::size_t kNumbersAndNamesOfFields = 100;
+    described_ += name.size() + otherText + kNumbersAndNamesOfFields;
+    if (described_ <= limits_.descriptionBytes) {
+      return {};
+    }
+    nlohmann::json fields;
+    fields["message"] = "the object has too many programs, maps and links, or too long names, to be described in " +
+                        std::to_string(limits_.descriptionBytes) + " bytes; split it, or leave programs out";
+    fields["limit"] = "descriptionBytes";
+    fields["maximum"] = limits_.descriptionBytes;
+    return std::unexpected(Failure{"io.btfd.LimitExceeded", std::move(fields)});
   }
 
   Outcome<void> checkRelocations() { return relocations_.check(*object_); }
@@ -240,7 +275,10 @@ class LoadJob {
   Outcome<void> prepareVerifierLog() {
     verifierLog_.clear();
     const auto level = static_cast<std::uint32_t>(parameters_.value("verifierLogLevel", std::int64_t{0}));
-    for (struct bpf_program* program : autoloadedPrograms(*object_)) {
+    const auto programs = autoloadedPrograms(*object_);
+    seam_.keepOfEachLog(std::min(limits_.verifierLogBytes, std::max(kLogsBytes, limits_.verifierLogBytes) /
+                                                               std::max<std::size_t>(1, programs.size())));
+    for (struct bpf_program* program : programs) {
       bpf_program__set_log_buf(program, verifierLog_.data(), VerifierLogBuffer::size());
       if (level != 0) {
         bpf_program__set_log_level(program, level);
@@ -337,6 +375,9 @@ class LoadJob {
           return std::unexpected(std::move(link.error()));
         }
         links_.emplace_back(name, std::move(*link));
+        if (auto done = describe(name, links_.back().second.target.size()); !done) {
+          return done;
+        }
       }
     }
     return {};
@@ -379,7 +420,7 @@ class LoadJob {
     if (!seam_.report().verifierLogs.empty()) {
       auto& logs = reply.body["verifierLogs"];
       for (const auto& [program, log] : seam_.report().verifierLogs) {
-        logs[program] = logTail(log, limits_.verifierLogBytes);
+        logs[program] = log;
       }
     }
     reply.object = std::move(object_);
@@ -398,6 +439,7 @@ class LoadJob {
   RequestDescriptors& descriptors_;
   const JobLimits& limits_;
   VerifierLogBuffer& verifierLog_;
+  std::size_t described_ = 0;
   LibbpfLog log_;
   SeamScope seam_;
   std::optional<GivenObject> given_;

@@ -1,5 +1,7 @@
 #include "seam.h"
 
+#include "diagnosis.h"
+
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 
@@ -99,8 +101,8 @@ std::string btfObjectName(int fd) {
 
 void keepVerifierLog(SeamScope& scope, const char* name, const struct bpf_prog_load_opts& opts) {
   if (opts.log_level != 0 && opts.log_buf != nullptr && opts.log_size > 0) {
-    scope.mutableReport().verifierLogs.emplace_back(name,
-                                                    std::string(opts.log_buf, ::strnlen(opts.log_buf, opts.log_size)));
+    const std::string_view log(opts.log_buf, ::strnlen(opts.log_buf, opts.log_size));
+    scope.mutableReport().verifierLogs.emplace_back(name, logTail(log, scope.keptOfEachLog()));
   }
 }
 

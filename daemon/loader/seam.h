@@ -3,7 +3,9 @@
 #include "base/unique_fd.h"
 #include "btf/kernel_spec.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -101,6 +103,11 @@ class SeamScope {
 
   [[nodiscard]] const SeamReport& report() const { return report_; }
 
+  /// How many bytes of each verifier log are kept: its end.
+  void keepOfEachLog(std::size_t bytes) { logBytes_ = bytes; }
+
+  [[nodiscard]] std::size_t keptOfEachLog() const { return logBytes_; }
+
   /// For the wrappers: the descriptor held for `name`, if any.
   [[nodiscard]] std::optional<BorrowedFd> heldProgram(std::string_view name) const;
 
@@ -110,6 +117,7 @@ class SeamScope {
  private:
   std::span<const HeldProgram> held_;
   SeamReport report_;
+  std::size_t logBytes_ = std::numeric_limits<std::size_t>::max();
 };
 
 } // namespace btfd::loader

@@ -5,6 +5,7 @@
 #include "descriptors.h"
 #include "load_job.h"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -71,6 +72,10 @@ nlohmann::json failureBody(Failure failure) {
   return body;
 }
 
+Failure tooLarge(const Error& error) {
+  return {"io.btfd.LimitExceeded", {{"message", error.message}, {"limit", "messageBytes"}, {"maximum", kMaximumBody}}};
+}
+
 class Worker {
  public:
   Worker(UniqueFd channel, const WorkerSetup& setup) : channel_(std::move(channel)), limits_(setup.limits) {}
@@ -104,8 +109,13 @@ class Worker {
     }
     auto reply = kind == "load" ? runLoadJob(message.body, descriptors, limits_, verifierLog_)
                                 : runAttachJob(message.body, descriptors, limits_);
-    const auto sent = reply ? sendMessage(channel_, reply->body, reply->descriptors)
-                            : sendMessage(channel_, failureBody(std::move(reply.error())), {});
+    if (!reply) {
+      return sendMessage(channel_, failureBody(shortened(std::move(reply.error()))), {}).has_value();
+    }
+    const auto sent = sendMessage(channel_, reply->body, reply->descriptors);
+    if (!sent && sent.error().code == EMSGSIZE) {
+      return sendMessage(channel_, failureBody(tooLarge(sent.error())), {}).has_value();
+    }
     return sent.has_value();
   }
 

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include <elf.h>
@@ -100,18 +99,21 @@ bool liesWithin(std::size_t size, const Elf64_Shdr& header) {
          (header.sh_offset <= size && header.sh_size <= size - header.sh_offset);
 }
 
-/// Longer than any name of a section or function: else a table of them could refer to one name of megabytes.
-constexpr std::size_t kLongestName = 4096;
-
-/// The string at `offset` of a string table, or nothing if it does not end within it.
-std::optional<std::string_view> stringAt(std::span<const std::byte> table, std::size_t offset) {
-  if (offset >= table.size()) {
-    return std::nullopt;
-  }
-  const std::string_view rest(reinterpret_cast<const char*>(table.data()) + offset, // NOLINT
-                              std::min(table.size() - offset, kLongestName + 1));
+/// The string at `offset` of a string table, which is the name of `what` number `index`.
+Result<std::string_view> nameAt(std::span<const std::byte> table, std::size_t offset, std::string_view what,
+                                std::size_t index) {
+  const auto refuse = [&](const std::string& why) {
+    return fail("the name of " + std::string(what) + " " + std::to_string(index) + " " + why, EINVAL);
+  };
+  const std::size_t left = table.size() - std::min(offset, table.size());
+  const std::string_view rest(reinterpret_cast<const char*>(table.data()) + (table.size() - left), // NOLINT
+                              std::min(left, kLongestName + 1));
   const auto end = rest.find('\0');
-  return end == std::string_view::npos ? std::nullopt : std::optional(rest.substr(0, end));
+  if (end != std::string_view::npos) {
+    return rest.substr(0, end);
+  }
+  return left > kLongestName ? refuse("is longer than " + std::to_string(kLongestName) + " bytes")
+                             : refuse("lies outside the file's string table");
 }
 
 /// The header of section `index`, whose content lies within `bytes`.
@@ -153,9 +155,9 @@ Result<std::vector<Section>> readSections(std::span<const std::byte> bytes, Elf&
     if (!header) {
       return std::unexpected(header.error());
     }
-    const auto name = stringAt(names, (*header)->sh_name);
+    const auto name = nameAt(names, (*header)->sh_name, "section", index);
     if (!name) {
-      return fail("the name of section " + std::to_string(index) + " lies outside the file's string table", EINVAL);
+      return std::unexpected(name.error());
     }
     sections.push_back({.name = *name,
                         .type = (*header)->sh_type,
@@ -187,6 +189,49 @@ Result<void> refuseSecondBtf(const CheckedImage& image) {
   return {};
 }
 
+/// The symbols of `table`, one of `sections`, and the string table with their names.
+struct Symbols {
+  std::span<const std::byte> table;
+  std::span<const std::byte> names;
+
+  static Result<Symbols> of(const Section& table, std::span<const Section> sections) {
+    if (table.link == 0 || table.link > sections.size() || table.content.size() % sizeof(Elf64_Sym) != 0) {
+      return fail("the file's symbol table is broken", EINVAL);
+    }
+    return Symbols{.table = table.content, .names = sections[table.link - 1].content};
+  }
+
+  [[nodiscard]] std::size_t size() const { return table.size() / sizeof(Elf64_Sym); }
+
+  [[nodiscard]] Elf64_Sym at(std::size_t index) const {
+    Elf64_Sym symbol{};
+    std::memcpy(&symbol, table.data() + index * sizeof(symbol), sizeof(symbol));
+    return symbol;
+  }
+
+  [[nodiscard]] Result<std::string_view> nameOf(const Elf64_Sym& symbol, std::size_t index) const {
+    return nameAt(names, symbol.st_name, "symbol", index);
+  }
+};
+
+Result<void> refuseBadSymbols(const CheckedImage& image) {
+  for (const Section& section : image.sections()) {
+    if (section.type != SHT_SYMTAB) {
+      continue;
+    }
+    const auto symbols = Symbols::of(section, image.sections());
+    if (!symbols) {
+      return std::unexpected(symbols.error());
+    }
+    for (std::size_t index = 1; index < symbols->size(); ++index) { // the first is none (ELF's STN_UNDEF)
+      if (const auto name = symbols->nameOf(symbols->at(index), index); !name) {
+        return std::unexpected(name.error());
+      }
+    }
+  }
+  return {};
+}
+
 } // namespace
 
 Result<CheckedImage> CheckedImage::check(const ClientBytes& bytes) {
@@ -213,7 +258,7 @@ Result<CheckedImage> CheckedImage::check(const ClientBytes& bytes) {
     return std::unexpected(std::move(sections.error()));
   }
   image.sections_ = std::move(*sections);
-  for (const auto refuse : {&refuseLegacy, &refuseSecondBtf}) {
+  for (const auto refuse : {&refuseLegacy, &refuseSecondBtf, &refuseBadSymbols}) {
     if (auto checked = refuse(image); !checked) {
       return std::unexpected(std::move(checked.error()));
     }
@@ -256,19 +301,18 @@ Result<std::vector<Function>> CheckedImage::functions() const {
   if (table == sections_.end()) {
     return functions;
   }
-  if (table->link == 0 || table->link > sections_.size() || table->content.size() % sizeof(Elf64_Sym) != 0) {
-    return fail("the file's symbol table is broken", EINVAL);
+  const auto symbols = Symbols::of(*table, sections_);
+  if (!symbols) {
+    return std::unexpected(symbols.error());
   }
-  const auto names = sections_[table->link - 1].content;
-  for (std::size_t at = 0; at < table->content.size(); at += sizeof(Elf64_Sym)) {
-    Elf64_Sym symbol{};
-    std::memcpy(&symbol, table->content.data() + at, sizeof(symbol));
+  for (std::size_t index = 1; index < symbols->size(); ++index) {
+    const Elf64_Sym symbol = symbols->at(index);
     if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) { // NOLINT
       continue;
     }
-    const auto name = stringAt(names, symbol.st_name);
+    const auto name = symbols->nameOf(symbol, index);
     if (!name) {
-      return fail("the name of a function lies outside the file's string table", EINVAL);
+      return std::unexpected(name.error());
     }
     functions.push_back({.name = *name, .section = symbol.st_shndx, .offset = symbol.st_value, .size = symbol.st_size});
   }

@@ -12,6 +12,11 @@
 
 namespace btfd::object {
 
+/// The longest name of a section or symbol that is taken, in bytes: that of the kernel's symbols (KSYM_NAME_LEN in
+/// include/linux/kallsyms.h). Else a table of thousands could refer to one name of megabytes. Programs and maps are
+/// called as their symbols are.
+inline constexpr std::size_t kLongestName = 511;
+
 /// A section of an object file, in its bytes.
 struct Section {
   std::string_view name;
@@ -35,7 +40,8 @@ struct Function {
 };
 
 /// A client's object whose ELF structure has been checked: it is a 64-bit relocatable file for BPF in this machine's
-/// byte order, its section table, names and contents lie within it. What the sections hold is still the client's word.
+/// byte order, its section table, symbol tables, names and contents lie within it, and no name is longer than
+/// kLongestName. What the sections hold is still the client's word.
 ///
 /// Refers to the bytes it was made from, which must outlive it.
 class CheckedImage {

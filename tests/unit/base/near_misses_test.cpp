@@ -42,7 +42,13 @@ TEST(NearMisses, ShortNamesMayHaveTwoSlips) {
 
 TEST(NearMisses, ANameThatNobodyWritesHasNone) {
   const std::string endless(std::size_t{16} << 20U, 'a');
-  EXPECT_TRUE(nearMisses(endless, std::vector<std::string>(1000, endless.substr(1))).empty());
+  EXPECT_THAT(nearMisses(endless, std::vector<std::string>(3, endless.substr(1))), IsEmpty());
+}
+
+TEST(NearMisses, LongNamesHaveNone) {
+  const std::string longest(128, 'a');
+  EXPECT_THAT(nearMisses(longest, Names{longest + "b"}), ElementsAre(longest + "b"));
+  EXPECT_THAT(nearMisses(longest + "a", Names{longest + "b"}), IsEmpty());
 }
 
 } // namespace

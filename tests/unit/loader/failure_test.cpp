@@ -47,5 +47,20 @@ TEST(Failure, NoSuchNameOffersNothingFarAway) {
   EXPECT_EQ(outcome.error().parameters.at("nearMisses"), nlohmann::json::array());
 }
 
+TEST(Shortened, CutsTextsThatNobodyReadsWhereverTheyAre) {
+  const std::string huge(1'000'000, 'x');
+  nlohmann::json parameters{{"message", huge}, {"errno", 22}, {"verifierLog", huge}, {"libbpfLog", {"short", huge}}};
+  parameters["relocations"] = {{{"access", huge}}};
+  const auto failure = shortened({"io.btfd.LoadFailed", std::move(parameters)});
+  EXPECT_EQ(failure.error, "io.btfd.LoadFailed");
+  EXPECT_LT(failure.parameters.at("message").get_ref<const std::string&>().size(), 10'000U);
+  EXPECT_TRUE(failure.parameters.at("message").get_ref<const std::string&>().ends_with("x..."));
+  EXPECT_LT(failure.parameters.at("libbpfLog").at(1).get_ref<const std::string&>().size(), 10'000U);
+  EXPECT_EQ(failure.parameters.at("libbpfLog").at(0), "short");
+  EXPECT_LT(failure.parameters.at("relocations").at(0).at("access").get_ref<const std::string&>().size(), 10'000U);
+  EXPECT_EQ(failure.parameters.at("errno"), 22);
+  EXPECT_EQ(failure.parameters.at("verifierLog"), huge) << "that has a limit of its own";
+}
+
 } // namespace
 } // namespace btfd::loader

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <functional>
@@ -196,6 +197,58 @@ TEST(CheckedImage, AStringTableWithoutFinalNulIsRefused) {
   names.sh_size = 3; // too short for any name to end in it
   put(file, entry, names);
   EXPECT_THAT(errorOf(file), HasSubstr("string table"));
+}
+
+/// An object without BTF and CO-RE records: a program called `function` in section `section`.
+Bytes objectWithNames(const std::string& section, const std::string& function) {
+  test_support::ElfMaker elf;
+  std::array<bpf_insn, 1> exit{};
+  exit[0].code = BPF_JMP | BPF_EXIT;
+  elf.function(function, elf.code(section, exit), 0, 1);
+  return elf.bytes();
+}
+
+TEST(CheckedImage, NamesAreAsLongAsTheKernelsAtMost) {
+  const std::string longest(kLongestName, 'x');
+  EXPECT_EQ(errorOf(objectWithNames(longest, longest)), "");
+  EXPECT_THAT(errorOf(objectWithNames(longest + "x", "f")), HasSubstr("name of section 1 is longer than 511 bytes"));
+  EXPECT_THAT(errorOf(objectWithNames("socket", longest + "x")),
+              HasSubstr("name of symbol 1 is longer than 511 bytes"));
+  EXPECT_THAT(errorOf(objectWithNames("socket", std::string(5'000'000, 'x'))), HasSubstr("is longer than 511 bytes"));
+}
+
+TEST(CheckedImage, ASymbolTableThatIsBrokenIsRefused) {
+  const auto withSymbolTable = [](const std::function<void(Elf64_Shdr&)>& change) {
+    Bytes file = objectWithNames("socket", "f");
+    const auto header = at<Elf64_Ehdr>(file, 0);
+    for (std::size_t i = 1; i < header.e_shnum; ++i) {
+      const std::size_t entry = header.e_shoff + i * sizeof(Elf64_Shdr);
+      auto section = at<Elf64_Shdr>(file, entry);
+      if (section.sh_type == SHT_SYMTAB) {
+        change(section);
+        put(file, entry, section);
+      }
+    }
+    return file;
+  };
+  EXPECT_EQ(errorOf(withSymbolTable([](auto&) {})), "");
+  EXPECT_THAT(errorOf(withSymbolTable([](auto& table) { table.sh_link = 0; })), HasSubstr("symbol table is broken"));
+  EXPECT_THAT(errorOf(withSymbolTable([](auto& table) { table.sh_link = 99; })), HasSubstr("symbol table is broken"));
+  EXPECT_THAT(errorOf(withSymbolTable([](auto& table) { --table.sh_size; })), HasSubstr("symbol table is broken"));
+}
+
+TEST(CheckedImage, ASymbolsNameOutsideTheStringTableIsRefused) {
+  Bytes file = objectWithNames("socket", "f");
+  const auto header = at<Elf64_Ehdr>(file, 0);
+  for (std::size_t i = 1; i < header.e_shnum; ++i) {
+    const auto section = at<Elf64_Shdr>(file, header.e_shoff + i * sizeof(Elf64_Shdr));
+    if (section.sh_type == SHT_SYMTAB) {
+      auto symbol = at<Elf64_Sym>(file, section.sh_offset + sizeof(Elf64_Sym));
+      symbol.st_name = UINT32_MAX;
+      put(file, section.sh_offset + sizeof(Elf64_Sym), symbol);
+    }
+  }
+  EXPECT_THAT(errorOf(file), HasSubstr("name of symbol 1 lies outside"));
 }
 
 TEST(CheckedImage, LegacyMapsAreRefusedWithWhatToDo) {
