@@ -15,8 +15,9 @@ inline constexpr std::size_t kDescriptorLimit = 253;
 inline constexpr std::size_t kNestingLimit = 64;
 
 /// Values in one call. A parsed value takes up to fifty times the memory of its text, so the limit on bytes alone would
-/// let one call of 16 MiB of "[[],[],..." take half a gigabyte. A Load that sets a large array has some ten thousand.
-inline constexpr std::size_t kValueLimit = std::size_t{1} << 20;
+/// let one call of 16 MiB of "[[],[],..." take half a gigabyte, and seconds, in which nobody else is served. A Load
+/// that sets a large array has some ten thousand.
+inline constexpr std::size_t kValueLimit = std::size_t{1} << 16;
 
 /// What one server grants its clients.
 struct Limits {
