@@ -215,18 +215,20 @@ struct Symbols {
 };
 
 Result<void> refuseBadSymbols(const CheckedImage& image) {
-  for (const Section& section : image.sections()) {
-    if (section.type != SHT_SYMTAB) {
-      continue;
-    }
-    const auto symbols = Symbols::of(section, image.sections());
-    if (!symbols) {
-      return std::unexpected(symbols.error());
-    }
-    for (std::size_t index = 1; index < symbols->size(); ++index) { // the first is none (ELF's STN_UNDEF)
-      if (const auto name = symbols->nameOf(symbols->at(index), index); !name) {
-        return std::unexpected(name.error());
-      }
+  const auto table = std::ranges::find(image.sections(), std::uint32_t{SHT_SYMTAB}, &Section::type);
+  if (table == image.sections().end()) {
+    return {};
+  }
+  if (std::ranges::count(image.sections(), std::uint32_t{SHT_SYMTAB}, &Section::type) > 1) {
+    return fail("the object has two symbol tables: the file is damaged", EINVAL); // libbpf says so, too
+  }
+  const auto symbols = Symbols::of(*table, image.sections());
+  if (!symbols) {
+    return std::unexpected(symbols.error());
+  }
+  for (std::size_t index = 1; index < symbols->size(); ++index) { // the first is none (ELF's STN_UNDEF)
+    if (const auto name = symbols->nameOf(symbols->at(index), index); !name) {
+      return std::unexpected(name.error());
     }
   }
   return {};
