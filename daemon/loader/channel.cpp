@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kDescriptorsPerPacket = 253;
 
 /// Larger bodies go in a memfd. Well below the smallest socket buffer that systems are set to (net.core.wmem_default).
-constexpr std::size_t kInlineBody = 48 * 1024;
+constexpr std::size_t kInlineBody = std::size_t{48} << 10;
 
 /// Far more than the largest objects have programs, maps, and links on each CPU.
 constexpr std::size_t kMaximumDescriptors = 100'000;

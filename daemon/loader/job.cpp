@@ -11,7 +11,7 @@ namespace {
 
 /// What bpftool takes, too; enough for the whole log of nearly all programs. Of a longer one the kernel keeps the end
 /// (since Linux 6.4), which has the reason.
-constexpr std::size_t kVerifierLogBytes = 16 * 1024 * 1024;
+constexpr std::size_t kVerifierLogBytes = std::size_t{16} << 20;
 
 } // namespace
 
