@@ -28,6 +28,11 @@ class Daemon {
   /// Calls `method` of io.btfd and gives each of its replies to `onReply`, until the daemon ends the stream.
   Outcome<void> stream(std::string_view method, const std::function<void(const nlohmann::json&)>& onReply);
 
+  /// Calls `method` of io.btfd for a stream of replies, which `next` waits for one by one: for who has other things to
+  /// wait for, too. No other call can be made on this connection any more.
+  Outcome<void> startStream(std::string_view method);
+  Outcome<nlohmann::json> next();
+
   /// The connection's socket, to see by poll(2) whether the daemon is still there.
   [[nodiscard]] BorrowedFd socket() const;
 
