@@ -44,7 +44,7 @@ Result<Reply> Client::call(std::string_view method, const nlohmann::json& parame
 
 Result<void> Client::callMore(std::string_view method, const nlohmann::json& parameters,
                               const std::function<bool(Reply&)>& onReply) {
-  if (auto sent = send(method, parameters, {}, "more"); !sent) {
+  if (auto sent = startMore(method, parameters); !sent) {
     return sent;
   }
   for (;;) {
@@ -62,6 +62,10 @@ Result<void> Client::callMore(std::string_view method, const nlohmann::json& par
       return {};
     }
   }
+}
+
+Result<void> Client::startMore(std::string_view method, const nlohmann::json& parameters) {
+  return send(method, parameters, {}, "more");
 }
 
 Result<void> Client::callOneway(std::string_view method, const nlohmann::json& parameters,

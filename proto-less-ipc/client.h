@@ -47,6 +47,13 @@ class Client {
   Result<void> callMore(std::string_view method, const nlohmann::json& parameters,
                         const std::function<bool(Reply&)>& onReply);
 
+  /// Calls `method` with the `more` flag. Its answers are for `next`, which is to be called whenever the socket is
+  /// readable; no other call may be made until the last has come.
+  Result<void> startMore(std::string_view method, const nlohmann::json& parameters);
+
+  /// Waits for the next answer to what startMore called.
+  Result<Reply> next() { return receive(); }
+
   /// Calls `method` without wanting an answer.
   Result<void> callOneway(std::string_view method, const nlohmann::json& parameters,
                           std::span<const BorrowedFd> descriptors = {});

@@ -3,6 +3,7 @@
 #include "btfctl/fields.h"
 #include "btfctl/hold.h"
 #include "btfctl/load_request.h"
+#include "btfctl/object_watch.h"
 #include "btfctl/signal_queue.h"
 #include "btfctl/table.h"
 #include "btfctl/target.h"
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 namespace btfd::btfctl {
@@ -32,7 +34,7 @@ constexpr const char* kExamples =
     "  btfctl load trace.o --attach-all --exec -- ping -c 3 localhost\n"
     "      runs a command while the object is loaded and ends with its exit status\n"
     "  gunzip < trace.o.gz | btfctl load - --json\n"
-    "      prints a line of JSON and holds the object; a second line is an error: the daemon went\n";
+    "      prints a line of JSON and holds the object; a second line is an error: the object went\n";
 
 /// The shell's exit statuses for a command that is not there, and for one that cannot be run.
 constexpr int kCommandNotFound = 127;
@@ -97,8 +99,9 @@ class LoadCommand : public Command {
     if (!signals) {
       return failed(ExitStatus::Failed, signals.error().message);
     }
-    show(*reply, context);
     const json id = field(field(*reply, "object"), "id");
+    watch_ = ObjectWatch::begin(context.socket, numberField(field(*reply, "object"), "id"));
+    show(*reply, context);
     return exec_ ? runWhileHeld(*daemon, id, std::move(*signals), context)
                  : hold(*daemon, id, std::move(*signals), context);
   }
@@ -115,7 +118,8 @@ class LoadCommand : public Command {
     }
     auto request = withDescriptors(std::move(*parameters), options_.object, *maps);
     if (!request) {
-      return failed(ExitStatus::Failed, request.error().message);
+      const bool noSuchMap = request.error().code == ENOENT && request.error().message.starts_with("--reuse");
+      return failed(noSuchMap ? ExitStatus::NotFound : ExitStatus::Failed, request.error().message);
     }
     return std::move(*request);
   }
@@ -127,9 +131,13 @@ class LoadCommand : public Command {
       return reply;
     }
     const json& object = field(*reply, "object");
-    if (auto attached = attachRest(daemon, object, request.parameters); !attached) {
+    if (field(object, "programs").empty()) {
       unload(daemon, field(object, "id"));
-      context.note("the object was loaded, but a program could not be attached: it is unloaded again");
+      return failed(ExitStatus::Failed, "--attach-all has nothing to attach: no program of the object is loaded; "
+                                        "--enable loads one whose section says SEC(\"?...\")");
+    }
+    if (auto attached = attachRest(daemon, object, request.parameters, context); !attached) {
+      unload(daemon, field(object, "id"));
       return std::unexpected(std::move(attached).error());
     }
     auto described = daemon.call("Describe", {{"objectId", field(object, "id")}});
@@ -141,7 +149,8 @@ class LoadCommand : public Command {
   }
 
   /// Attaches by its section name each program of `object` that --attach has not attached.
-  static Outcome<void> attachRest(Daemon& daemon, const json& object, const json& loadParameters) {
+  static Outcome<void> attachRest(Daemon& daemon, const json& object, const json& loadParameters,
+                                  const Context& context) {
     const json& links = field(object, "links");
     for (const json& program : field(object, "programs")) {
       const json& name = field(program, "name");
@@ -155,6 +164,9 @@ class LoadCommand : public Command {
         parameters["deadlineMs"] = loadParameters["deadlineMs"];
       }
       if (auto reply = daemon.call("Attach", parameters); !reply) {
+        context.note("the object was loaded, but program " + textField(program, "name") +
+                     " could not be attached: it is unloaded again");
+        reply.error().parameters.emplace("program", name); // not all of the daemon's errors say it
         return std::unexpected(std::move(reply).error());
       }
     }
@@ -172,26 +184,27 @@ class LoadCommand : public Command {
     }
   }
 
-  static Outcome<int> hold(Daemon& daemon, const json& id, SignalQueue signals, const Context& context) {
+  Outcome<int> hold(Daemon& daemon, const json& id, SignalQueue signals, const Context& context) {
     context.note("object " + dumped(id) + " stays loaded until this command ends (Ctrl-C)");
-    auto end = holdUntilEnd(std::move(signals), daemon.socket());
+    auto end = holdUntilEnd(std::move(signals), daemon.socket(), watch_);
     if (!end) {
       return failed(ExitStatus::Failed, end.error().message);
     }
     if (*end == HoldEnd::ConnectionLost) {
-      return failed(ExitStatus::Unreachable, "the daemon closed the connection: object " + dumped(id) + " is gone");
+      return failed(ExitStatus::Unreachable, howItWent(*end, id));
+    }
+    if (*end == HoldEnd::Unloaded) {
+      return failed(ExitStatus::NotFound, howItWent(*end, id));
     }
     unload(daemon, id);
     return 0;
   }
 
-  static Outcome<int> runWhileHeld(Daemon& daemon, const json& id, SignalQueue signals, const Context& context) {
-    const auto lost = [&] {
-      context.errors << "btfctl: the daemon closed the connection: object " << dumped(id)
-                     << " is gone; the command goes on" << "\n"
-                     << std::flush;
+  Outcome<int> runWhileHeld(Daemon& daemon, const json& id, SignalQueue signals, const Context& context) {
+    const auto gone = [&](HoldEnd how) {
+      context.errors << "btfctl: " << howItWent(how, id) << "; the command goes on" << "\n" << std::flush;
     };
-    auto status = runCommand(std::move(signals), context.exec, dumped(id), daemon.socket(), lost);
+    auto status = runCommand(std::move(signals), context.exec, dumped(id), daemon.socket(), watch_, gone);
     unload(daemon, id);
     if (!status) {
       context.errors << "btfctl: " << status.error().message << "\n" << std::flush;
@@ -200,11 +213,17 @@ class LoadCommand : public Command {
     return *status;
   }
 
+  [[nodiscard]] std::string howItWent(HoldEnd how, const json& id) const {
+    return how == HoldEnd::Unloaded ? "object " + dumped(id) + " was unloaded" + (watch_ ? watch_->by() : "")
+                                    : "the daemon closed the connection: object " + dumped(id) + " is gone";
+  }
+
   /// The end of the connection unloads the object, too, but some time after this process has ended: a script that waits
   /// for it wants the object gone. For the same reason it does not matter here what the daemon answers.
   static void unload(Daemon& daemon, const json& id) { static_cast<void>(daemon.call("Unload", {{"objectId", id}})); }
 
   LoadOptions options_;
+  std::optional<ObjectWatch> watch_;
   bool attachAll_ = false;
   bool exec_ = false;
   bool stay_ = false;

@@ -33,6 +33,16 @@ std::unexpected<Failure> lost(const Error& error) {
   return failed(ExitStatus::Unreachable, error.message);
 }
 
+Outcome<json> outcomeOf(Result<varlink::Reply> reply) {
+  if (!reply) {
+    return lost(reply.error());
+  }
+  if (!reply->error.empty()) {
+    return refused(std::move(reply->error), std::move(reply->parameters));
+  }
+  return std::move(reply->parameters);
+}
+
 bool isNumber(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
@@ -63,14 +73,16 @@ Outcome<Daemon> Daemon::connect(const std::string& socket) {
 
 Outcome<json> Daemon::call(std::string_view method, const json& parameters, std::span<const UniqueFd> descriptors) {
   const std::vector<BorrowedFd> borrowed(descriptors.begin(), descriptors.end());
-  auto reply = client_.call(qualified(method), parameters, borrowed);
-  if (!reply) {
-    return lost(reply.error());
-  }
-  if (!reply->error.empty()) {
-    return refused(std::move(reply->error), std::move(reply->parameters));
-  }
-  return std::move(reply->parameters);
+  return outcomeOf(client_.call(qualified(method), parameters, borrowed));
+}
+
+Outcome<void> Daemon::startStream(std::string_view method) {
+  auto started = client_.startMore(qualified(method), json::object());
+  return started ? Outcome<void>{} : lost(started.error());
+}
+
+Outcome<json> Daemon::next() {
+  return outcomeOf(client_.next());
 }
 
 Outcome<void> Daemon::stream(std::string_view method, const json& parameters,

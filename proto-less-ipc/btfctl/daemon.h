@@ -32,6 +32,11 @@ class Daemon {
   /// All objects that `parameters`, those of io.btfd.List, select.
   Outcome<nlohmann::json> list(const nlohmann::json& parameters);
 
+  /// Calls `method` of io.btfd for a stream of replies, which `next` waits for one by one: for who has other things to
+  /// wait for, too. No other call can be made on this connection any more.
+  Outcome<void> startStream(std::string_view method);
+  Outcome<nlohmann::json> next();
+
   /// The connection's socket, to see by poll(2) whether the daemon is still there.
   [[nodiscard]] BorrowedFd socket() const;
 

@@ -18,7 +18,10 @@ std::string varlinkMessage(const Failure& failure) {
     return "the daemon's policy does not allow it";
   }
   if (failure.name == "org.varlink.service.InvalidParameter") {
-    return "the daemon does not accept the value of '" + textField(parameters, "parameter") + "'";
+    // "reason" is what btfd and systemd's services add to the standard's one field.
+    const std::string reason = textField(parameters, "reason");
+    return reason.empty() ? "the daemon does not accept the value of '" + textField(parameters, "parameter") + "'"
+                          : textField(parameters, "parameter") + ": " + reason;
   }
   if (failure.name == "org.varlink.service.MethodNotFound" ||
       failure.name == "org.varlink.service.MethodNotImplemented") {

@@ -32,6 +32,19 @@ pollfd forConnection(BorrowedFd connection) {
   return {connection.get(), POLLIN | POLLRDHUP, 0};
 }
 
+/// poll(2) passes over it where there is no watch.
+pollfd forWatch(const std::optional<ObjectWatch>& watch) {
+  return {watch ? watch->fd().get() : -1, POLLIN, 0};
+}
+
+/// Reads what `ready` says is there. Whether the object is gone.
+bool sawEnd(std::optional<ObjectWatch>& watch, const pollfd& ready) {
+  if (watch && ready.revents != 0) {
+    watch->read();
+  }
+  return watch && watch->sawEnd();
+}
+
 std::vector<std::string> environmentWith(const std::string& assignment) {
   const std::string prefix = assignment.substr(0, assignment.find('=') + 1);
   std::vector<std::string> variables{assignment};
@@ -92,18 +105,27 @@ void passOn(const signalfd_siginfo& info, pid_t child) {
 
 } // namespace
 
-Result<HoldEnd> holdUntilEnd(SignalQueue signals, BorrowedFd connection) {
-  std::array fds{pollfd{signals.fd().get(), POLLIN, 0}, forConnection(connection)};
-  if (auto waited = waitForAny(fds); !waited) {
-    return std::unexpected(std::move(waited).error());
+Result<HoldEnd> holdUntilEnd(SignalQueue signals, BorrowedFd connection, std::optional<ObjectWatch>& watch) {
+  while (!watch || !watch->sawEnd()) {
+    std::array fds{pollfd{signals.fd().get(), POLLIN, 0}, forConnection(connection), forWatch(watch)};
+    if (auto waited = waitForAny(fds); !waited) {
+      return std::unexpected(std::move(waited).error());
+    }
+    // Taken off the queue, or it would kill the process as soon as the queue is gone.
+    if (fds[0].revents != 0 && signals.next()) {
+      return HoldEnd::Signal;
+    }
+    if (fds[1].revents != 0) {
+      return HoldEnd::ConnectionLost;
+    }
+    sawEnd(watch, fds[2]);
   }
-  // Taken off the queue, or it would kill the process as soon as the queue is gone.
-  const bool signalled = fds[0].revents != 0 && signals.next();
-  return signalled ? HoldEnd::Signal : HoldEnd::ConnectionLost;
+  return HoldEnd::Unloaded;
 }
 
 Result<int> runCommand(SignalQueue signals, std::span<const std::string> command, const std::string& objectId,
-                       BorrowedFd connection, const std::function<void()>& onConnectionLost) {
+                       BorrowedFd connection, std::optional<ObjectWatch>& watch,
+                       const std::function<void(HoldEnd)>& onObjectGone) {
   auto child = spawn(command, objectId, signals.maskBefore());
   if (!child) {
     return std::unexpected(std::move(child).error());
@@ -112,7 +134,18 @@ Result<int> runCommand(SignalQueue signals, std::span<const std::string> command
   if (!ended) {
     return statusOf(*child); // Linux before 5.3
   }
-  std::array fds{pollfd{ended.get(), POLLIN, 0}, pollfd{signals.fd().get(), POLLIN, 0}, forConnection(connection)};
+  std::array fds{pollfd{ended.get(), POLLIN, 0}, pollfd{signals.fd().get(), POLLIN, 0}, forConnection(connection),
+                 forWatch(watch)};
+  bool gone = false;
+  const auto tellOnce = [&](HoldEnd how) {
+    if (!std::exchange(gone, true)) {
+      onObjectGone(how);
+    }
+  };
+  if (watch && watch->sawEnd()) {
+    tellOnce(HoldEnd::Unloaded);
+    fds[3].fd = -1;
+  }
   while (fds[0].revents == 0) {
     if (auto waited = waitForAny(fds); !waited) {
       return std::unexpected(std::move(waited).error());
@@ -123,10 +156,13 @@ Result<int> runCommand(SignalQueue signals, std::span<const std::string> command
       }
     }
     if (fds[2].revents != 0) {
-      onConnectionLost();
+      tellOnce(HoldEnd::ConnectionLost);
       fds[2].fd = -1; // poll(2) passes over it from now on
       fds[2].revents = 0;
+    } else if (sawEnd(watch, fds[3])) {
+      tellOnce(HoldEnd::Unloaded);
     }
+    fds[3] = gone ? pollfd{-1, 0, 0} : forWatch(watch);
   }
   return statusOf(*child);
 }

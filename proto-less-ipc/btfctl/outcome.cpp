@@ -51,7 +51,7 @@ std::string exitStatusHelp() {
          "  1  the daemon refused, or the operation failed\n"
          "  2  the command line is wrong\n"
          "  3  the daemon cannot be reached, or went away\n"
-         "  4  no such object, link, program, map or variable\n"
+         "  4  no such object, link, program, map or variable; or somebody unloaded the object that is held\n"
          "  5  not allowed: policy, another user's object, or no access to the socket\n"
          "  6  deadline exceeded, worker lost or daemon busy: trying again may help\n";
 }

@@ -19,7 +19,7 @@ enum class ExitStatus : int {
   Usage = 2,
   /// The daemon cannot be reached, or went away before it answered.
   Unreachable = 3,
-  /// No such object, link, program, map or variable.
+  /// No such object, link, program, map or variable, or an object that is held was unloaded by somebody.
   NotFound = 4,
   /// Not allowed: policy, another user's object, or the socket's file mode.
   Denied = 5,

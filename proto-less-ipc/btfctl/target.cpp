@@ -78,6 +78,14 @@ Result<json> readXdpMode(std::string_view value) {
   return readText(value);
 }
 
+Result<json> readDirection(std::string_view value) {
+  const std::vector<std::string> directions{"ingress", "egress"};
+  if (std::ranges::find(directions, value) == directions.end()) {
+    return fail("must be " + joinedWithOr(directions) + didYouMean(value, directions));
+  }
+  return readText(value);
+}
+
 /// TYPE/EVENT, with the rate as @FREQUENCYhz or /PERIOD behind it.
 Result<json> readPerfEvent(std::string_view value) {
   constexpr std::string_view kForm = "must be written as software/cpu-clock@99hz (99 samples a second) or "
@@ -113,9 +121,10 @@ Result<json> readPerfEvent(std::string_view value) {
 constexpr std::array kKeys{
     Key{"tracepoint", "NAME", "raw tracepoint by name, tracepoint as category/name", readTracepoint},
     Key{"interface", "NAME", "network interface for xdp, tcx and tc", readText},
+    Key{"direction", "WAY", "ingress or egress, for SEC(\"tc\")", readDirection},
     Key{"xdpMode", "MODE", "native, generic or offload", readXdpMode},
     Key{"cgroup", "PATH", "directory of a cgroup v2", readPath},
-    Key{"networkNamespace", "NAME|PATH", "for sk_lookup and flow_dissector; a name is one of /run/netns",
+    Key{"networkNamespace", "NAME|PATH", "for xdp, tcx, tc, sk_lookup and flow_dissector; a name is one of /run/netns",
         readNetworkNamespace},
     Key{"map", "NAME", "sockmap or sockhash of the object, for sk_msg and sk_skb", readText},
     Key{"pid", "N", "only this process, for iter/task... and perf", readNumber},

@@ -43,6 +43,11 @@ def load_failed(**fields):
     )
 
 
+def events(*events):
+    """A stream of Monitor that stays open."""
+    return [{"parameters": {"event": event}, "continues": True} for event in events]
+
+
 class CommandTest(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.TemporaryDirectory()
@@ -140,8 +145,8 @@ class LoadTest(CommandTest):
                 process.send_signal(number)
                 self.assertEqual(process.wait(timeout=20), 0)
                 self.assertTrue(daemon.connection_ended.wait(20))
-                self.assertEqual(daemon.methods(), ["Load", "Unload"])
-                self.assertEqual(daemon.calls[1].parameters, {"objectId": 7})
+                self.assertEqual(daemon.methods(), ["Load", "Monitor", "Unload"])
+                self.assertEqual(daemon.calls[2].parameters, {"objectId": 7})
             os.unlink(self.socket)
 
     def test_says_that_it_holds_the_object_and_when_the_daemon_goes(self):
@@ -163,7 +168,7 @@ class LoadTest(CommandTest):
         done = self.run_btfctl(
             "load", self.object, "--attach", "on_exec", "--attach-all", "--deadline", "2s", "--json", "--exec", "--", "true"
         )
-        self.assertEqual(daemon.methods(), ["Load", "Attach", "Describe", "Unload"])
+        self.assertEqual(daemon.methods(), ["Load", "Attach", "Describe", "Monitor", "Unload"])
         self.assertEqual(daemon.calls[1].parameters, {"objectId": 7, "program": "on_exit", "deadlineMs": 2000})
         self.assertEqual(json.loads(done.stdout)["object"], described)
 
@@ -172,15 +177,74 @@ class LoadTest(CommandTest):
         daemon = self.daemon(Load=[reply(object=OBJECT)], Attach=[reply(link=LINK), failure], Unload=[reply()])
         done = self.run_btfctl("load", self.object, "--attach-all", status=1)
         self.assertEqual(daemon.methods(), ["Load", "Attach", "Attach", "Unload"])
-        self.assertIn("it is unloaded again", done.stderr)
+        self.assertIn("program on_exit could not be attached: it is unloaded again", done.stderr)
         self.assertIn(f"btfctl: load {self.object}: program on_exit: EINVAL\n", done.stderr)
+
+    def test_attach_all_says_in_json_too_which_program_could_not_be_attached(self):
+        self.daemon(Load=[reply(object=OBJECT)], Attach=[error("io.btfd.Busy", message="busy", waiting=1)], Unload=[reply()])
+        done = self.run_btfctl("load", self.object, "--attach-all", "--json", status=6)
+        self.assertEqual(json.loads(done.stdout)["parameters"]["program"], "on_exec")
+
+    def test_attach_all_of_an_object_without_loaded_programs_is_an_error(self):
+        daemon = self.daemon(Load=[reply(object=OBJECT | {"programs": []})], Unload=[reply()])
+        done = self.run_btfctl("load", self.object, "--attach-all", status=1)
+        self.assertEqual(daemon.methods(), ["Load", "Unload"])
+        self.assertIn("nothing to attach", done.stderr)
+
+    def test_ends_when_somebody_unloads_the_object(self):
+        daemon = self.daemon(
+            Load=[reply(object=OBJECT)],
+            Monitor=[events({"kind": "subscribed"}, {"kind": "unloaded", "objectId": 8}, {"kind": "unloaded", "objectId": 7, "uid": 0})],
+            Describe=[reply(object=OBJECT)],
+        )
+        done = self.run_btfctl("load", self.object, status=4)
+        self.assertIn(f"btfctl: load {self.object}: object 7 was unloaded by root (0)\n", done.stderr)
+        self.assertEqual(daemon.methods(), ["Load", "Monitor", "Describe"])
+
+    def test_ends_when_the_object_went_before_it_could_be_watched_or_while_events_were_lost(self):
+        gone = error("io.btfd.NoSuchObject", message="there is no object 7", objectId=7)
+        for described in ([gone], [reply(object=OBJECT), gone]):
+            script = {
+                "Load": [reply(object=OBJECT)],
+                "Monitor": [events({"kind": "subscribed"}, {"kind": "eventsLost"})],
+                "Describe": described,
+            }
+            with self.subTest(described=described), FakeDaemon(self.socket, script):
+                self.assertIn("object 7 was unloaded\n", self.run_btfctl("load", self.object, status=4).stderr)
+            os.unlink(self.socket)
+
+    def test_holds_on_when_events_end(self):
+        def ending(_):
+            yield from events({"kind": "subscribed"})
+            raise Close
+
+        daemon = self.daemon(Load=[reply(object=OBJECT)], Monitor=[ending], Describe=[reply(object=OBJECT)], Unload=[reply()])
+        process = self.start_btfctl("load", self.object, "--json")
+        process.stdout.readline()
+        self.assertTrue(daemon.connection_ended.wait(20))
+        process.terminate()
+        self.assertEqual(process.wait(timeout=20), 0)
+        self.assertEqual(daemon.methods()[-1], "Unload")
+
+    def test_exec_goes_on_when_somebody_unloads_the_object(self):
+        self.daemon(
+            Load=[reply(object=OBJECT)],
+            Monitor=[events({"kind": "subscribed"}, {"kind": "unloaded", "objectId": 7})],
+            Describe=[reply(object=OBJECT)],
+        )
+        end = os.path.join(self.directory.name, "end")
+        script = f"while [ ! -e {end} ]; do sleep 0.05; done; exit 9"
+        process = self.start_btfctl("load", self.object, "--json", "--exec", "--", "sh", "-c", script)
+        self.assertIn("object 7 was unloaded; the command goes on", process.stderr.readline())
+        open(end, "w").close()
+        self.assertEqual(process.wait(timeout=20), 9)
 
     def test_exec_gives_the_command_the_object_and_its_exit_status_to_the_caller(self):
         daemon = self.daemon(Load=[reply(object=OBJECT)], Unload=[reply()])
         done = self.run_btfctl("load", self.object, "--exec", "--", "sh", "-c", 'echo "object $BTFD_OBJECT"; exit 42', status=42)
         self.assertEqual(done.stdout, "object 7\n")
         self.assertIn("Object 7: execsnoop", done.stderr)
-        self.assertEqual(daemon.methods(), ["Load", "Unload"])
+        self.assertEqual(daemon.methods(), ["Load", "Monitor", "Unload"])
 
     def test_exec_reports_signals_and_missing_commands_as_a_shell_does(self):
         self.daemon(Load=[reply(object=OBJECT)], Unload=[reply()])
@@ -266,8 +330,13 @@ class LoadErrorTest(CommandTest):
     def test_a_file_that_cannot_be_read_is_named(self):
         self.daemon()
         self.assertIn("/nonexistent.o: No such file", self.run_btfctl("load", "/nonexistent.o", status=1).stderr)
-        done = self.run_btfctl("load", self.object, "--reuse", "events=/nonexistent/map", status=1)
+        done = self.run_btfctl("load", self.object, "--reuse", "events=/nonexistent/map", status=4)
         self.assertIn("--reuse events: cannot open pinned map /nonexistent/map", done.stderr)
+
+    def test_a_map_that_does_not_exist_is_not_found(self):
+        self.daemon()
+        done = self.run_btfctl("load", self.object, "--reuse", "events=4294967295", status=4 if os.geteuid() == 0 else 1)
+        self.assertIn("--reuse events: ", done.stderr)
 
 
 class OtherCommandsTest(CommandTest):

@@ -48,6 +48,12 @@ TEST(FailureText, VarlinkErrorsGetWords) {
               HasSubstr("does not speak io.btfd"));
 }
 
+TEST(FailureText, AnInvalidParameterComesWithItsReason) {
+  EXPECT_EQ(textOf("org.varlink.service.InvalidParameter",
+                   {{"parameter", "target.interface"}, {"reason", "there is no network interface 'veth9'"}}),
+            "btfctl: load x.o: target.interface: there is no network interface 'veth9'\n");
+}
+
 TEST(FailureText, UnknownErrorsAreShownAsTheyCame) {
   EXPECT_EQ(textOf("io.btfd.New", {{"x", 1}}), "btfctl: load x.o: error io.btfd.New {\"x\":1}\n");
 }

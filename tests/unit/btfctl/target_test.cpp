@@ -1,7 +1,10 @@
 #include "btfctl/target.h"
+#include "varlink/embedded.h"
+#include "varlink/interface.h"
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace btfd::btfctl {
@@ -27,6 +30,36 @@ TEST(ParseTarget, KeysBecomeFieldsOfTheirType) {
   EXPECT_EQ(parseTarget("function:do_unlinkat,offset:0x10,cookie:42").value(),
             (json{{"function", "do_unlinkat"}, {"offset", 16}, {"cookie", 42}}));
   EXPECT_EQ(parseTarget("pid:1").value(), (json{{"pid", 1}}));
+}
+
+TEST(ParseTarget, ADirectionIsIngressOrEgress) {
+  EXPECT_EQ(parseTarget("interface:veth0,direction:egress").value(),
+            (json{{"interface", "veth0"}, {"direction", "egress"}}));
+  EXPECT_THAT(whyNot("direction:engress"), HasSubstr("must be ingress or egress; did you mean egress"));
+}
+
+/// The fields of `type` in the interface's text.
+std::vector<std::string> fieldsOf(std::string_view type) {
+  const auto interface = varlink::parseInterface(varlink::interfaceText("io.btfd"));
+  EXPECT_TRUE(interface);
+  const auto found = std::ranges::find(interface->types, type, &varlink::TypeDefinition::name);
+  std::vector<std::string> names;
+  std::ranges::transform(found->type.fields, std::back_inserter(names), &varlink::Field::name);
+  return names;
+}
+
+TEST(TargetHelp, HasAKeyForEachFieldOfTheInterface) {
+  const std::string help = targetHelp();
+  for (const std::string& field : fieldsOf("AttachTarget")) {
+    if (field ==
+        "targetFileDescriptor") { // what a command line can name has a key of its own: cgroup, networkNamespace
+      continue;
+    }
+    EXPECT_THAT(help, HasSubstr("\n  " + (field == "perfEvent" ? "perf" : field) + ":")) << field;
+  }
+  // type, event, frequency and period are in the value of perf.
+  EXPECT_THAT(fieldsOf("PerfEvent"),
+              testing::UnorderedElementsAre("type", "event", "frequency", "period", "cpu", "pid"));
 }
 
 TEST(ParseTarget, ValuesMayHoldColonsAndEscapedCommas) {
@@ -63,7 +96,7 @@ TEST(ParseTarget, CpuAndPidLimitThePerfEventThatTheyStandWith) {
 TEST(ParseTarget, AnUnknownKeyIsNamedWithThoseThatExist) {
   EXPECT_THAT(whyNot("interfaces:veth0"), AllOf(HasSubstr("target 'interfaces:veth0'"),
                                                 HasSubstr("there is no key 'interfaces'; did you mean interface?"),
-                                                HasSubstr("tracepoint, interface, xdpMode")));
+                                                HasSubstr("tracepoint, interface, direction, xdpMode")));
   EXPECT_THAT(whyNot("veth0"), HasSubstr("there is no key 'veth0'"));
   EXPECT_THAT(whyNot("map:a,,map:b"), HasSubstr("there is no key ''"));
 }
