@@ -164,7 +164,10 @@ Result<std::optional<ChannelMessage>> ChannelReader::receive(BorrowedFd channel)
   }
   if ((message.msg_flags & MSG_CTRUNC) != 0) {
     // The buffer has room for all that a packet may carry: the kernel ran into RLIMIT_NOFILE.
-    return failErrno("cannot take the other process's descriptors", EMFILE);
+    descriptorsLost_ = true;
+  }
+  if (descriptorsLost_) {
+    descriptors_.clear();
   }
   if (static_cast<std::size_t>(got) < sizeof(header) || (message.msg_flags & MSG_TRUNC) != 0) {
     return fail("the other process sent a broken packet", EPROTO);
@@ -177,6 +180,10 @@ Result<std::optional<ChannelMessage>> ChannelReader::receive(BorrowedFd channel)
   body_.insert(body_.end(), part.begin(), part.end());
   if (header.more != 0) {
     return std::nullopt;
+  }
+  if (std::exchange(descriptorsLost_, false)) {
+    body_.clear();
+    return failErrno("cannot take the other process's descriptors", EMFILE);
   }
 
   ChannelMessage complete{.body = {}, .descriptors = std::exchange(descriptors_, {})};

@@ -41,12 +41,13 @@ class ChannelReader {
  public:
   /// Receives a packet from `channel`, and returns the message that it completes, if it does. With a non-blocking
   /// channel, error EAGAIN says that nothing is there. Error ECONNRESET: the peer is gone. EMFILE: this process had no
-  /// room for the message's descriptors.
+  /// room for the message's descriptors; the message has been taken, and the next can be.
   Result<std::optional<ChannelMessage>> receive(BorrowedFd channel);
 
  private:
   std::vector<std::byte> body_;
   std::vector<UniqueFd> descriptors_;
+  bool descriptorsLost_ = false;
 };
 
 } // namespace btfd::loader

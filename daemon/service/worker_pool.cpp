@@ -62,6 +62,19 @@ loader::Failure busy(std::size_t waiting) {
   return {"io.btfd.Busy", std::move(parameters)};
 }
 
+/// The failure that a worker's answer reports, if it does.
+std::optional<loader::Failure> failureIn(const nlohmann::json& answer) {
+  const auto error = answer.find("error");
+  if (error == answer.end() || !error->is_string()) {
+    return std::nullopt;
+  }
+  loader::Failure failure{error->get<std::string>(), answer.value("parameters", nlohmann::json::object())};
+  if (!failure.parameters.is_object()) {
+    failure.parameters = nlohmann::json::object();
+  }
+  return failure;
+}
+
 /// Whether sending failed since the worker is gone.
 bool isLost(const Error& error) {
   return error.code == EPIPE || error.code == ECONNRESET;
@@ -191,14 +204,14 @@ class WorkerPool::Worker : public std::enable_shared_from_this<Worker> {
 
   void receive() {
     auto message = reader_.receive(process_.channel);
-    if (!message && message.error().code != EAGAIN) {
+    if (!message && message.error().code != EAGAIN && message.error().code != EMFILE) {
       lose(); // gone, or it talks nonsense; its end comes by the pidfd
-      if (message.error().code == EMFILE) {
-        pool_->onAnswerLost(*this, message.error());
-      }
       return;
     }
-    if (message && *message) {
+    if (!message && message.error().code == EMFILE) {
+      // It has answered. Were it killed for that, there might be no descriptor for its successor.
+      pool_->onAnswer(*this, std::unexpected(failureOf(message.error())));
+    } else if (message && *message) {
       pool_->onAnswer(*this, std::move(**message));
     }
     if (usable()) {
@@ -492,19 +505,14 @@ void WorkerPool::armGrowthTimer() {
   });
 }
 
-void WorkerPool::onAnswer(Worker& worker, loader::ChannelMessage answer) {
+void WorkerPool::onAnswer(Worker& worker, loader::Outcome<loader::ChannelMessage> outcome) {
   auto pending = worker.takeJob();
   if (!pending) {
     worker.lose(); // an answer that nobody asked for
     return;
   }
-  loader::Outcome<loader::ChannelMessage> outcome = std::move(answer);
-  if (const auto error = outcome->body.find("error"); error != outcome->body.end() && error->is_string()) {
-    loader::Failure failure{error->get<std::string>(), outcome->body.value("parameters", nlohmann::json::object())};
-    if (!failure.parameters.is_object()) {
-      failure.parameters = nlohmann::json::object();
-    }
-    outcome = std::unexpected(std::move(failure));
+  if (auto failure = outcome ? failureIn(outcome->body) : std::nullopt) {
+    outcome = std::unexpected(std::move(*failure));
   }
   const bool outdated = worker.generation() != setupGeneration_;
   finish(std::move(*pending), std::move(outcome));
@@ -515,13 +523,6 @@ void WorkerPool::onAnswer(Worker& worker, loader::ChannelMessage answer) {
     retireSurplus();
   }
   dispatch();
-}
-
-/// The front could not take what a worker answered, for want of descriptors: that is not the worker's fault.
-void WorkerPool::onAnswerLost(Worker& worker, const Error& error) {
-  if (auto pending = worker.takeJob()) {
-    finish(std::move(*pending), std::unexpected(failureOf(error)));
-  }
 }
 
 /// Lets go of workers beyond those that are kept, once nobody waits.

@@ -113,8 +113,7 @@ class WorkerPool {
   void expireQueued();
   void armQueueTimer();
   void armGrowthTimer();
-  void onAnswer(Worker& worker, loader::ChannelMessage answer);
-  void onAnswerLost(Worker& worker, const Error& error);
+  void onAnswer(Worker& worker, loader::Outcome<loader::ChannelMessage> outcome);
   void onEnd(Worker& worker);
   void retireSurplus();
   void finish(Pending pending, loader::Outcome<loader::ChannelMessage> outcome);

@@ -161,6 +161,7 @@ class DescriptorsRunOut(DaemonTest):
                 return ids
 
     def test_the_request_fails_and_nothing_else(self):
+        workers = sorted(self.daemon.workers())
         ids = self.fill()
         self.assertGreater(len(ids), 3)
         self.assertEqual([o["id"] for o in self.client.call("io.btfd.List")["objects"]], ids)
@@ -176,14 +177,19 @@ class DescriptorsRunOut(DaemonTest):
         self.client.call("io.btfd.Detach", {"linkId": link["id"]})
         self.client.call("io.btfd.Unload", {"objectId": ids[-1]})
         self.load("raw_tracepoint", wantDescriptors=True)
-        self.assertNotIn("killed by", self.daemon.log(1 << 20).partition("no file descriptor")[0])
+        self.assertEqual(sorted(self.daemon.workers()), workers)
 
     def test_an_object_whose_descriptors_cannot_be_sent_does_not_stay(self):
+        """With as much room as it takes, and less: something does not fit at each step of a load."""
+        workers = sorted(self.daemon.workers())
         refused = 0
-        for room in range(12):
+        for taken in range(8):
             ids = self.fill()
-            for i in ids[:1 + room // 4]:
+            for i in ids[:2]:
                 self.client.call("io.btfd.Unload", {"objectId": i})
+            idle = [self.connect() for _ in range(taken)]
+            for client in idle:
+                client.call("org.varlink.service.GetInfo")
             before = [o["id"] for o in self.client.call("io.btfd.List")["objects"]]
             try:
                 loaded = [self.load("raw_tracepoint", wantDescriptors=True)["object"]["id"]]
@@ -193,6 +199,9 @@ class DescriptorsRunOut(DaemonTest):
                 self.assertIn(e.name, ("io.btfd.LimitExceeded", "io.systemd.System"), e)
             after = [o["id"] for o in self.client.call("io.btfd.List")["objects"]]
             self.assertEqual(after, before + loaded)
+            for client in idle:
+                client.close()
             for i in after:
                 self.client.call("io.btfd.Unload", {"objectId": i})
         self.assertGreater(refused, 0)
+        self.assertEqual(sorted(self.daemon.workers()), workers)

@@ -153,7 +153,7 @@ TEST_F(Channel, AMessageThatWasSentInPartIsSaidToBe) {
 
 TEST_F(Channel, NoRoomForDescriptorsIsEmfileToTheReader) {
   const UniqueFd file = test_support::memfdOf("x");
-  ASSERT_TRUE(sendMessage(front_, "x", std::array{BorrowedFd(file), BorrowedFd(file)}));
+  ASSERT_TRUE(sendMessage(front_, "x", std::vector<BorrowedFd>(300, BorrowedFd(file)))); // in two packets
   struct rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   // The next descriptor would get the number of the first that is free.
@@ -164,6 +164,10 @@ TEST_F(Channel, NoRoomForDescriptorsIsEmfileToTheReader) {
   const int error = errorOfReceiving();
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(error, EMFILE);
+  const auto next = roundTrip("next", {BorrowedFd(file)});
+  ASSERT_TRUE(next) << next.error().message;
+  EXPECT_EQ(next->body, "next");
+  EXPECT_EQ(next->descriptors.size(), 1U);
 }
 
 TEST_F(Channel, CarriesAnyNumberOfDescriptorsInTheirOrder) {
