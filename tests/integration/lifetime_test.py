@@ -312,6 +312,16 @@ class Monitor(DaemonTest):
         event = next(events)
         self.assertEqual((event["kind"], event["objectName"], event["uid"]), ("loadFailed", "bad", 0))
 
+    def test_tells_what_failed_by_its_file_and_why(self):
+        events = self.watch()
+        with self.refused("InvalidParameter"):
+            self.load("tp_btf", programs={"on_exec": {"attach": [{"interface": "lo"}]}})
+        event = next(events)
+        self.assertEqual((event["kind"], event["objectName"]), ("loadFailed", "tp_btf"))
+        for words in ("could not load 'tp_btf'", "programs.on_exec.attach[0].interface", "has no use for it"):
+            self.assertIn(words, event["message"])
+            self.assertIn(words, self.daemon.log())
+
     def test_tells_the_end_of_a_session(self):
         events = self.watch()
         client = self.connect()
