@@ -257,6 +257,7 @@ class Ownership(DaemonTest):
             return [error, client.at_end(timeout=5 * SLOW)]
         error, closed = as_user(STRANGER_UID, 65534, [], lambda: self._with_client(stranger))
         self.assertEqual(error and error[0], "org.varlink.service.PermissionDenied")
+        self.assertIn("members of group '%s'" % harness.GROUP, error[1]["message"])
         for method in ("org.varlink.service.GetInfo", "io.btfd.DescribeKernel", "io.btfd.Load", "io.btfd.NoSuchMethod"):
             with self.subTest(method=method):
                 error = as_user(STRANGER_UID, 65534, [], lambda method=method: self._with_client(
