@@ -64,7 +64,7 @@ show_daemon_log() {
 
 build() {
   cmake --preset release >/dev/null || die "cmake could not configure the project: its messages are above"
-  cmake --build --preset release --target btfd exec-events bpf_object_exec_events || die "the build failed: its messages are above"
+  cmake --build --preset release --target btfd btfctl exec-events bpf_object_exec_events || die "the build failed: its messages are above"
 }
 
 # The bpffs is mounted in a mount namespace of the daemon's own, and goes with it.
@@ -107,7 +107,7 @@ main() {
   if [ "${1:-}" != --built ]; then
     step "Installing what is missing (./setup.sh)"
     ./setup.sh || die "setup.sh failed: what it said is above"
-    step "Building the daemon, the client and the probe (release preset, in build/release)"
+    step "Building the daemon, btfctl, the client and the probe (release preset, in build/release; minutes the first time)"
     build
   fi
 

@@ -11,9 +11,12 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <initializer_list>
 #include <ranges>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -60,6 +63,8 @@ varlink::ServerOptions serverOptions(const config::Config& config) {
     switch (level) {
     case varlink::LogLevel::debug:
       return spdlog::debug("{}", message);
+    case varlink::LogLevel::info:
+      return spdlog::info("{}", message);
     case varlink::LogLevel::warning:
       return spdlog::warn("{}", message);
     case varlink::LogLevel::error:
@@ -67,6 +72,41 @@ varlink::ServerOptions serverOptions(const config::Config& config) {
     }
   };
   return options;
+}
+
+/// The settings in which `wanted` differs from those that the daemon `started` with, and that it cannot change while it
+/// runs: sockets and directories are what clients and pins refer to.
+std::vector<std::string> changesForRestart(const config::Config& started, const config::Config& wanted) {
+  const std::initializer_list<std::pair<const char*, bool>> settings{
+      {"socket.path", started.socket.path != wanted.socket.path},
+      {"socket.group", started.socket.group != wanted.socket.group},
+      {"socket.mode", started.socket.mode != wanted.socket.mode},
+      {"stateDirectory", started.stateDirectory != wanted.stateDirectory},
+      {"bpffs", started.bpffs != wanted.bpffs},
+      {"kernelBtf.load", started.kernelBtf.load != wanted.kernelBtf.load},
+      {"kernelBtf.path", started.kernelBtf.path != wanted.kernelBtf.path},
+      {"kernelBtf.modules", started.kernelBtf.modules != wanted.kernelBtf.modules},
+      {"workers.count", started.workers.count != wanted.workers.count},
+      {"limits.queuedRequests", started.limits.queuedRequests != wanted.limits.queuedRequests},
+      {"limits.connections", started.limits.connections != wanted.limits.connections},
+      {"limits.connectionsPerUser", started.limits.connectionsPerUser != wanted.limits.connectionsPerUser},
+      {"log.target", started.log.target != wanted.log.target},
+  };
+  std::vector<std::string> changed;
+  for (const auto& [name, differs] : settings) {
+    if (differs) {
+      changed.emplace_back(name);
+    }
+  }
+  return changed;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    text += (text.empty() ? "" : ", ") + word;
+  }
+  return text;
 }
 
 /// Each program, map and link takes a descriptor.
@@ -81,18 +121,20 @@ void raiseDescriptorLimit() {
 } // namespace
 
 Daemon::Daemon(Options options, config::Config config, policy::Policy policy)
-    : options_(std::move(options)), config_(std::move(config)), policy_(policy), manager_(context_),
-      kernelBtf_(context_, specSource(config_)), workers_(context_, poolOptions(config_), workerSetup(config_, nullptr),
-                                                          [this](const std::string& what) {
-                                                            spdlog::warn("{}", what);
-                                                            events_.emit("workerLost", what);
-                                                          }),
+    : options_(std::move(options)), config_(std::move(config)), atStart_(config_), policy_(std::move(policy)),
+      manager_(context_), kernelBtf_(context_, specSource(config_)),
+      workers_(context_, poolOptions(config_), workerSetup(config_, nullptr),
+               [this](const std::string& what) {
+                 spdlog::warn("{}", what);
+                 events_.emit("workerLost", what);
+               }),
       loader_({.config = config_, .policy = policy_, .workers = workers_, .kernelBtf = kernelBtf_, .events = events_}),
       moduleWatch_(context_),
       varlinkService_({.vendor = "btfd", .product = "btfd", .version = BTFD_VERSION, .url = "https://varlink.org/"}),
       server_(context_, varlinkService_,
               [this] {
                 varlink::ServerOptions serverSettings = serverOptions(config_);
+                serverSettings.whoMayCall = policy_.whoMayConnect();
                 serverSettings.authorize = [this](const varlink::Peer& peer) { return policy_.mayConnect(peer); };
                 serverSettings.onConnectionClosed = [this](const varlink::Peer& peer) {
                   loader_.objects().connectionClosed(peer);
@@ -216,13 +258,16 @@ Result<void> Daemon::reload() {
   manager_.reloading();
   auto loaded = loadConfig(options_);
   if (loaded) {
-    // Sockets and directories are what clients and pins refer to; they, and the workers, change with a restart.
     config_.limits = loaded->limits;
     config_.log = loaded->log;
     setLogLevel(config_.log.level);
     workers_.setSetup(workerSetup(config_, kernelBtf_.spec()));
     kernelBtf_.modulesChanged();
-    spdlog::info("read the configuration again");
+    if (const auto changed = changesForRestart(atStart_, *loaded); changed.empty()) {
+      spdlog::info("read the configuration again");
+    } else {
+      spdlog::warn("read the configuration again; what has changed here needs a restart: {}", joined(changed));
+    }
   }
   manager_.ready("serving");
   return loaded ? Result<void>{} : std::unexpected(std::move(loaded.error()));

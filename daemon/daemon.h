@@ -37,6 +37,8 @@ class Daemon {
 
   Options options_;
   config::Config config_;
+  /// What the daemon began with, for what only a restart changes.
+  config::Config atStart_;
   policy::Policy policy_;
   boost::asio::io_context context_;
   ServiceManager manager_;

@@ -16,7 +16,17 @@ Examples:
   btfd --socket /tmp/my.sock --state-dir /tmp/state --bpffs /sys/fs/bpf/my
                                                   a private daemon beside it
   btfd --config my.json --check-config            say what is wrong with a configuration
+
+Exit status:
+   0  it was told to stop, or --check-config found nothing wrong
+   1  it could not start: the log says why
+   2  the command line is wrong
+  71  the user database could not be asked for the socket's group
+  78  the configuration is wrong
 )";
+
+/// As most programs have it, btfctl among them; CLI11 has a number for each kind of mistake.
+constexpr int kUsageStatus = 2;
 
 } // namespace
 
@@ -34,7 +44,9 @@ ParsedOptions parseOptions(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    parsed.exitStatus = app.exit(error);
+    const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success); // --help, --version
+    app.exit(error);
+    parsed.exitStatus = asked ? 0 : kUsageStatus;
   }
   return parsed;
 }

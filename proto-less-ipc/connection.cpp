@@ -252,7 +252,8 @@ void Connection::handle(Frame frame) {
   Call call(std::move(state));
 
   if (!authorized_ && !host_->authorize(*peer_)) {
-    call.error(errors::kPermissionDenied);
+    const std::string& who = host_->options().whoMayCall;
+    call.error(errors::kPermissionDenied, who.empty() ? nlohmann::json::object() : nlohmann::json{{"message", who}});
     closing_ = true; // The loop of `run` still waits until the answer is sent.
     return;
   }

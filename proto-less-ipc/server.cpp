@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -34,6 +35,9 @@ constexpr int kAcceptTurn = 64;
 /// Rest after accept failed for want of descriptors or memory. The waiting client stays in the backlog meanwhile; to
 /// try again at once would spin, since the socket stays readable.
 constexpr std::chrono::milliseconds kAcceptPause{100};
+
+/// At most one message about refused connections in this time: who is refused often tries again at once.
+constexpr std::chrono::minutes kRefusalPause{1};
 
 } // namespace
 
@@ -64,6 +68,7 @@ class ServerCore final : public ConnectionHost, public std::enable_shared_from_t
   asio::awaitable<void> acceptFrom(Listener listener);
   bool acceptSome(BorrowedFd listener);
   [[nodiscard]] bool hasRoomFor(uid_t uid) const;
+  void noteRefusal(uid_t uid);
 
   asio::io_context& context_;
   const Service* service_;
@@ -73,6 +78,8 @@ class ServerCore final : public ConnectionHost, public std::enable_shared_from_t
   std::unordered_map<uid_t, std::size_t> connectionsOfUser_;
   std::uint64_t lastConnection_ = 0;
   std::size_t unfinishedBytes_ = 0;
+  std::optional<std::chrono::steady_clock::time_point> refusalNoted_;
+  std::size_t refusedSince_ = 0; ///< Refusals that were not noted.
 };
 
 Result<void> ServerCore::listen(UniqueFd socket) {
@@ -135,6 +142,7 @@ Result<void> ServerCore::serve(UniqueFd socket) {
     return std::unexpected(std::move(peer.error()));
   }
   if (!hasRoomFor(peer->uid)) {
+    noteRefusal(peer->uid);
     return fail("connection of uid " + std::to_string(peer->uid) + " refused: too many connections", EBUSY);
   }
   const int flags = ::fcntl(socket.get(), F_GETFL);
@@ -155,6 +163,25 @@ bool ServerCore::hasRoomFor(uid_t uid) const {
   const std::size_t ofUser = found == connectionsOfUser_.end() ? 0 : found->second;
   return connections_.size() < limits.connections &&
          ofUser < (uid == 0 ? limits.connectionsOfRoot : limits.connectionsPerUser);
+}
+
+void ServerCore::noteRefusal(uid_t uid) {
+  const auto now = std::chrono::steady_clock::now();
+  if (refusalNoted_ && now - *refusalNoted_ < kRefusalPause) {
+    ++refusedSince_;
+    return;
+  }
+  const auto found = connectionsOfUser_.find(uid);
+  const std::size_t ofUser = found == connectionsOfUser_.end() ? 0 : found->second;
+  std::string message = "a connection of user " + std::to_string(uid) + " was refused: it has " +
+                        std::to_string(ofUser) + ", and there are " + std::to_string(connections_.size()) +
+                        " in all, which is the limit of one or the other";
+  if (refusedSince_ > 0) {
+    message += "; " + std::to_string(refusedSince_) + " more since the last such message";
+  }
+  log(LogLevel::info, message);
+  refusalNoted_ = now;
+  refusedSince_ = 0;
 }
 
 void ServerCore::stop() {

@@ -20,7 +20,7 @@ namespace detail {
 class ServerCore;
 }
 
-enum class LogLevel { debug, warning, error };
+enum class LogLevel { debug, info, warning, error };
 
 /// What a server asks and tells its owner. All of it is called on the io_context's thread, and each may be left empty.
 struct ServerOptions {
@@ -30,11 +30,16 @@ struct ServerOptions {
   /// org.varlink.service.PermissionDenied and the connection is closed.
   std::function<bool(const Peer&)> authorize;
 
+  /// Who may call, in words: becomes the field "message" of that PermissionDenied. The standard's error has none, so
+  /// none is sent where this is empty.
+  std::string whoMayCall;
+
   /// A connection is gone and all of its calls have been answered or destroyed: the place to end what lived as long as
   /// the connection. Called once for each connection.
   std::function<void(const Peer&)> onConnectionClosed;
 
-  /// debug: what peers did wrong. warning: shortage of file descriptors and the like. error: bugs of handlers.
+  /// debug: what peers did wrong. info: that peers were refused for a limit, told once for many. warning: shortage of
+  /// file descriptors and the like. error: bugs of handlers.
   std::function<void(LogLevel, const std::string&)> log;
 
   /// Check answers against the IDL and log (error) those that do not fit; they are sent all the same. For tests: costs

@@ -57,4 +57,14 @@ std::vector<std::string> nearMisses(std::string_view name, const Strings& known)
   return names;
 }
 
+/// "; did you mean 'a' or 'b'?" of `near`; empty if there are none.
+template <typename Strings>
+std::string didYouMean(const Strings& near) {
+  std::string text;
+  for (const auto& name : near) {
+    text += (text.empty() ? "; did you mean '" : "' or '") + std::string(name);
+  }
+  return text.empty() ? text : text + "'?";
+}
+
 } // namespace btfd

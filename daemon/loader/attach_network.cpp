@@ -1,5 +1,7 @@
 #include "attach_network.h"
 
+#include "attach_diagnosis.h"
+
 #include <bpf/bpf.h>
 
 #include <cerrno>
@@ -116,7 +118,8 @@ Outcome<AttachedLink> attachXdp(AttachRequest& request) {
   if (request.onlyChecking()) {
     return request.checked("xdp", target);
   }
-  return request.createLink("xdp", target, static_cast<int>(*interface), BPF_XDP, options);
+  return request.createLink("xdp", target, static_cast<int>(*interface), BPF_XDP, options,
+                            [&](int code) { return whyNoXdp(mode, code); });
 }
 
 Outcome<AttachedLink> attachTcx(AttachRequest& request) {

@@ -114,11 +114,11 @@ Outcome<UniqueFd> AttachRequest::openCgroup(const std::string& directory) const 
   return opened;
 }
 
-std::unexpected<Failure> AttachRequest::refused(const std::string& target, int code) const {
+std::unexpected<Failure> AttachRequest::refused(const std::string& target, int code, const Reason& reason) const {
   std::string message = "cannot attach program '" + name() + "' (" + typeName() + ") to " + target + ": " +
                         errnoName(code) + " (" + std::strerror(code) + ")";
-  if (const std::string more = explain(code, bpf_program__type(&program_)); !more.empty()) {
-    message += ": " + more;
+  for (const std::string& more : {explain(code, bpf_program__type(&program_)), reason ? reason(code) : ""}) {
+    message += (more.empty() ? "" : ": ") + more;
   }
   nlohmann::json parameters;
   parameters["message"] = std::move(message);
@@ -131,19 +131,19 @@ std::unexpected<Failure> AttachRequest::refused(const std::string& target, int c
   return std::unexpected(Failure{"io.btfd.AttachFailed", std::move(parameters)});
 }
 
-Outcome<AttachedLink> AttachRequest::finish(std::string_view kind, const std::string& target,
-                                            struct bpf_link* link) const {
+Outcome<AttachedLink> AttachRequest::finish(std::string_view kind, const std::string& target, struct bpf_link* link,
+                                            const Reason& reason) const {
   if (link == nullptr) {
-    return refused(target, errno);
+    return refused(target, errno, reason);
   }
   return attachedBy(kind, target, takeDescriptor(LinkHandle(link)));
 }
 
 Outcome<AttachedLink> AttachRequest::createLink(std::string_view kind, const std::string& target, int targetId,
-                                                enum bpf_attach_type type,
-                                                const struct bpf_link_create_opts& options) const {
+                                                enum bpf_attach_type type, const struct bpf_link_create_opts& options,
+                                                const Reason& reason) const {
   UniqueFd link(bpf_link_create(bpf_program__fd(loaded_), targetId, type, &options));
-  return link ? attachedBy(kind, target, std::move(link)) : refused(target, errno);
+  return link ? attachedBy(kind, target, std::move(link)) : refused(target, errno, reason);
 }
 
 Outcome<AttachedLink> AttachRequest::checked(std::string_view kind, const std::string& target) {

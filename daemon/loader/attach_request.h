@@ -4,6 +4,7 @@
 
 #include <bpf/bpf.h>
 
+#include <functional>
 #include <initializer_list>
 #include <memory>
 
@@ -83,17 +84,20 @@ class AttachRequest {
 
   // ---- Answers ----------------------------------------------------------------------------------------------------
 
+  /// What there is to say of an errno value for this attachment; see attach_diagnosis.h.
+  using Reason = std::function<std::string(int code)>;
+
   /// io.btfd.AttachFailed: the kernel or libbpf said `code`, a positive errno value.
-  [[nodiscard]] std::unexpected<Failure> refused(const std::string& target, int code) const;
+  [[nodiscard]] std::unexpected<Failure> refused(const std::string& target, int code, const Reason& reason = {}) const;
 
   /// `link` is what a libbpf call returned: null with errno on failure.
-  [[nodiscard]] Outcome<AttachedLink> finish(std::string_view kind, const std::string& target,
-                                             struct bpf_link* link) const;
+  [[nodiscard]] Outcome<AttachedLink> finish(std::string_view kind, const std::string& target, struct bpf_link* link,
+                                             const Reason& reason = {}) const;
 
   /// Attaches by a plain BPF_LINK_CREATE.
   [[nodiscard]] Outcome<AttachedLink> createLink(std::string_view kind, const std::string& target, int targetId,
-                                                 enum bpf_attach_type type,
-                                                 const struct bpf_link_create_opts& options) const;
+                                                 enum bpf_attach_type type, const struct bpf_link_create_opts& options,
+                                                 const Reason& reason = {}) const;
 
   /// The answer where nothing was to be attached.
   [[nodiscard]] static Outcome<AttachedLink> checked(std::string_view kind, const std::string& target);

@@ -1,5 +1,6 @@
 #include "attach_tracing.h"
 
+#include "attach_diagnosis.h"
 #include "perf_event.h"
 
 #include <algorithm>
@@ -142,7 +143,8 @@ Outcome<AttachedLink> attachRawTracepoint(AttachRequest& request) {
   }
   LIBBPF_OPTS(bpf_raw_tracepoint_opts, options, .cookie = request.number("cookie").value_or(0));
   return request.finish("raw_tracepoint", target,
-                        bpf_program__attach_raw_tracepoint_opts(request.loaded(), target.c_str(), &options));
+                        bpf_program__attach_raw_tracepoint_opts(request.loaded(), target.c_str(), &options),
+                        [&](int code) { return whyNoRawTracepoint(target, code); });
 }
 
 Outcome<AttachedLink> attachTracepoint(AttachRequest& request) {
@@ -159,9 +161,11 @@ Outcome<AttachedLink> attachTracepoint(AttachRequest& request) {
     return request.checked("tracepoint", target);
   }
   LIBBPF_OPTS(bpf_tracepoint_opts, options, .bpf_cookie = request.number("cookie").value_or(0));
+  const std::string category = target.substr(0, slash);
+  const std::string name = target.substr(slash + 1);
   return request.finish("tracepoint", target,
-                        bpf_program__attach_tracepoint_opts(request.loaded(), target.substr(0, slash).c_str(),
-                                                            target.substr(slash + 1).c_str(), &options));
+                        bpf_program__attach_tracepoint_opts(request.loaded(), category.c_str(), name.c_str(), &options),
+                        [&](int code) { return whyNoTracepoint(category, name, code); });
 }
 
 Outcome<AttachedLink> attachProbe(AttachRequest& request) {
@@ -215,25 +219,27 @@ Outcome<AttachedLink> attachPerfEvent(AttachRequest& request) {
   if (wanted == nullptr) {
     return request.missing("perfEvent", "an event to sample");
   }
-  auto events = openPerfEvents(*wanted);
-  if (!events && events.error().code == EINVAL) {
-    return invalidParameter(request.path("perfEvent"), events.error().message);
+  const auto event = readPerfEvent(*wanted);
+  if (!event) {
+    return invalidParameter(request.path("perfEvent"), event.error().message);
   }
-  if (!events) {
-    return request.refused(events.error().message, events.error().code);
+  const std::string& target = event->description;
+  auto descriptors = openPerfEvent(*event);
+  if (!descriptors) {
+    return request.refused(target, descriptors.error().code, [&](int code) { return whyNoPerfEvent(*event, code); });
   }
   if (request.onlyChecking()) {
-    return request.checked("perf_event", events->description);
+    return request.checked("perf_event", target);
   }
-  AttachedLink attached{.kind = "perf_event", .target = events->description, .descriptors = {}, .kernelId = {}};
-  for (UniqueFd& event : events->descriptors) {
+  AttachedLink attached{.kind = "perf_event", .target = target, .descriptors = {}, .kernelId = {}};
+  for (UniqueFd& opened : *descriptors) {
     LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = request.number("cookie").value_or(0));
-    LinkHandle link(bpf_program__attach_perf_event_opts(request.loaded(), event.get(), &options));
+    LinkHandle link(bpf_program__attach_perf_event_opts(request.loaded(), opened.get(), &options));
     if (!link) {
-      return request.refused(events->description, errno);
+      return request.refused(target, errno);
     }
     // Now libbpf's: on kernels without perf links it is the link itself.
-    static_cast<void>(event.release());
+    static_cast<void>(opened.release());
     attached.descriptors.push_back(takeDescriptor(std::move(link)));
   }
   if (attached.descriptors.size() == 1) {

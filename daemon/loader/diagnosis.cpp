@@ -155,6 +155,10 @@ std::string rejectionHint(std::string_view log) {
   if (says("BPF program is too large")) {
     return "the program is too complex for the verifier: shorten loops or split it";
   }
+  // As in "R0 invalid mem access 'map_value_or_null'" (kernel/bpf/verifier.c, reg_type_str).
+  if (const auto reason = rejectionReason(log); reason.contains("invalid mem access") && reason.contains("_or_null'")) {
+    return "the pointer may be NULL there: compare it with NULL before it is used, as what bpf_map_lookup_elem() gives";
+  }
   return {};
 }
 

@@ -30,6 +30,19 @@ Failure shortened(Failure failure) {
   return failure;
 }
 
+std::string describe(const Failure& failure) {
+  const auto text = [&](const char* field) {
+    const auto found = failure.parameters.find(field);
+    return found == failure.parameters.end() || !found->is_string() ? std::string{} : found->get<std::string>();
+  };
+  if (std::string message = text("message"); !message.empty()) {
+    return message;
+  }
+  const std::string parameter = text("parameter");
+  const std::string reason = text("reason");
+  return failure.error + (parameter.empty() ? "" : ": " + parameter) + (reason.empty() ? "" : ": " + reason);
+}
+
 std::string errnoName(int code) {
   const char* name = ::strerrorname_np(code);
   return name == nullptr ? std::to_string(code) : name;

@@ -18,6 +18,10 @@ struct Failure {
   nlohmann::json parameters;
 };
 
+/// `failure` as one sentence, for logs: its message, or for the errors of org.varlink.service, which have none, what is
+/// wrong with which parameter.
+std::string describe(const Failure& failure);
+
 /// The outcome of a step of a job.
 template <typename T>
 using Outcome = std::expected<T, Failure>;

@@ -1,5 +1,7 @@
 #include "json_variable.h"
 
+#include "base/near_misses.h"
+
 #include <bit>
 #include <cerrno>
 #include <cmath>
@@ -8,6 +10,8 @@
 #include <limits>
 #include <optional>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 namespace btfd::loader {
 
@@ -18,6 +22,9 @@ constexpr int kMaximumDepth = 64;
 
 /// Anonymous structs and unions in one another that are searched for a member, which also bounds the recursion.
 constexpr std::size_t kMaximumAnonymous = 1024;
+
+/// Names that a mistaken one is compared with: more than people write into one type.
+constexpr std::size_t kMaximumKnown = 1024;
 
 /// As much of a value as a message repeats: enough to recognise it.
 constexpr std::size_t kShownBytes = 64;
@@ -215,6 +222,15 @@ class Writer {
     return std::nullopt;
   }
 
+  std::vector<std::string> enumeratorNames(const struct btf_type* type) const {
+    std::vector<std::string> names;
+    for (std::uint16_t i = 0; i < btf_vlen(type) && names.size() < kMaximumKnown; ++i) {
+      names.push_back(
+          nameOf(btf_kind(type) == BTF_KIND_ENUM64 ? btf_enum64(type)[i].name_off : btf_enum(type)[i].name_off));
+    }
+    return names;
+  }
+
   Outcome<void> writeEnum(const struct btf_type* type, const nlohmann::json& value, std::span<std::byte> memory,
                           const std::string& path) const {
     if (memory.size() < type->size || type->size == 0) {
@@ -228,7 +244,8 @@ class Writer {
     const auto& name = value.get_ref<const std::string&>();
     const auto found = enumerator(type, name);
     if (!found) {
-      return misfit(path, describe(type), "it has no enumerator " + shown(value));
+      return misfit(path, describe(type),
+                    "it has no enumerator " + shown(value) + didYouMean(nearMisses(name, enumeratorNames(type))));
     }
     store(found->first, found->second, place);
     return {};
@@ -256,7 +273,9 @@ class Writer {
       return misfit(path, describe(type), "needs an array, got " + shown(value));
     }
     if (value.size() > array.nelems) {
-      return misfit(path, describe(type), "got " + std::to_string(value.size()) + " elements");
+      return misfit(path, describe(type),
+                    "it takes at most " + std::to_string(array.nelems) + " elements, got " +
+                        std::to_string(value.size()));
     }
     for (std::size_t i = 0; i < value.size(); ++i) {
       const auto place = memory.subspan(i * static_cast<std::size_t>(size), static_cast<std::size_t>(size));
@@ -293,6 +312,19 @@ class Writer {
     return std::nullopt;
   }
 
+  /// Names of the members of `types`.
+  std::vector<std::string> memberNames(const std::unordered_set<const struct btf_type*>& types) const {
+    std::vector<std::string> names;
+    for (const struct btf_type* type : types) {
+      for (std::uint16_t i = 0; i < btf_vlen(type) && names.size() < kMaximumKnown; ++i) {
+        if (std::string name = nameOf(btf_members(type)[i].name_off); !name.empty()) {
+          names.push_back(std::move(name));
+        }
+      }
+    }
+    return names;
+  }
+
   Outcome<void> writeMembers(const struct btf_type* type, const nlohmann::json& value, std::span<std::byte> memory,
                              const std::string& path, int depth) {
     if (!value.is_object()) {
@@ -303,7 +335,8 @@ class Writer {
       std::unordered_set<const struct btf_type*> searched;
       const auto found = member(type, name, bitfield, searched);
       if (!found) {
-        return misfit(path, describe(type), "it has no member '" + name + "'");
+        return misfit(path, describe(type),
+                      "it has no member '" + name + "'" + didYouMean(nearMisses(name, memberNames(searched))));
       }
       const std::string inner = path + "." + name;
       if (bitfield != 0) {

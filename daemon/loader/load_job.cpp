@@ -5,6 +5,7 @@
 #include "diagnosis.h"
 #include "json_variable.h"
 #include "libbpf_log.h"
+#include "load_diagnosis.h"
 #include "open_object.h"
 #include "relocations.h"
 #include "seam.h"
@@ -127,6 +128,9 @@ class LoadJob {
       return std::unexpected(std::move(opened.error()));
     }
     object_ = std::move(*opened);
+    if (std::string why = whyNothingToLoad(*object_); !why.empty()) {
+      return invalidObject(std::move(why));
+    }
     maps_ = MapsByName(*object_);
     return {};
   }
@@ -236,24 +240,6 @@ class LoadJob {
     return {};
   }
 
-  /// In which way `info` is not what `map` declares, or nothing.
-  static std::string differenceTo(const struct bpf_map& map, const struct bpf_map_info& info) {
-    const auto differs = [](std::string_view what, const std::string& declared, const std::string& given) {
-      return "its " + std::string(what) + " is " + given + ", but the object declares " + declared;
-    };
-    if (info.type != bpf_map__type(&map)) {
-      const char* given = libbpf_bpf_map_type_str(static_cast<enum bpf_map_type>(info.type));
-      return differs("type", libbpf_bpf_map_type_str(bpf_map__type(&map)), given == nullptr ? "unknown" : given);
-    }
-    if (info.key_size != bpf_map__key_size(&map)) {
-      return differs("key size", std::to_string(bpf_map__key_size(&map)), std::to_string(info.key_size));
-    }
-    if (info.value_size != bpf_map__value_size(&map)) {
-      return differs("value size", std::to_string(bpf_map__value_size(&map)), std::to_string(info.value_size));
-    }
-    return {};
-  }
-
   Outcome<void> setVariables() {
     const nlohmann::json& variables = section("variables");
     if (variables.empty()) {
@@ -317,12 +303,17 @@ class LoadJob {
       if (const std::string more = explain(code, BPF_PROG_TYPE_SOCKET_FILTER); !more.empty()) {
         why += ": " + more;
       }
+    } else if (const auto cause = findLoadCause(*object_, code)) {
+      what = cause->message + " (" + errnoName(code) + ")";
+      why.clear();
+      stage = cause->map.empty() ? "program" : "map";
+      parameters[stage] = cause->map.empty() ? cause->program : cause->map;
     } else if (!log_.warnings().empty()) {
       // libbpf gave up before it asked the kernel; the first of its warnings is the nearest to the cause.
       stage = log_.warnings().front().find("relo") != std::string::npos ? "relocation" : "object";
       why += ": " + log_.warnings().front();
     }
-    parameters["message"] = what + ": " + why;
+    parameters["message"] = what + (why.empty() ? "" : ": ") + why;
     parameters["stage"] = stage;
     parameters["errno"] = code;
     parameters["errnoName"] = errnoName(code);

@@ -80,6 +80,10 @@ Outcome<ObjectHandle> openObject(const GivenObject& given, const std::string& na
               .pin_root_path = pinDirectory.empty() ? nullptr : pinDirectory.c_str(), .bpf_token_path = "");
   const auto image = given.bytes.bytes();
   ObjectHandle object(bpf_object__open_mem(image.data(), image.size(), &options));
+  if (!object && !log.warnings().empty() && log.warnings().front().starts_with("BTF is required")) {
+    return invalidObject("the object has no BTF (section .BTF), which its maps or other parts of it need: compile it "
+                         "with -g");
+  }
   if (!object) {
     return invalidObject("libbpf cannot open the object: " + because(log, errno));
   }

@@ -71,17 +71,19 @@ std::optional<std::int64_t> number(const nlohmann::json& event, const char* fiel
   return found == event.end() || !found->is_number_integer() ? std::nullopt : std::optional(found->get<std::int64_t>());
 }
 
-Result<UniqueFd> openOn(perf_event_attr& attributes, pid_t pid, int cpu) {
-  UniqueFd event(static_cast<int>(::syscall(SYS_perf_event_open, &attributes, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC)));
-  if (!event) {
+Result<UniqueFd> openOn(const PerfEvent& event, int cpu) {
+  perf_event_attr attributes = event.attributes; // the kernel writes its size into it if that is not to its liking
+  UniqueFd opened(
+      static_cast<int>(::syscall(SYS_perf_event_open, &attributes, event.pid, cpu, -1, PERF_FLAG_FD_CLOEXEC)));
+  if (!opened) {
     return failErrno("perf_event_open on CPU " + std::to_string(cpu), errno);
   }
-  return event;
+  return opened;
 }
 
 } // namespace
 
-Result<OpenedPerfEvents> openPerfEvents(const nlohmann::json& request) {
+Result<PerfEvent> readPerfEvent(const nlohmann::json& request) {
   const auto event = findEvent(request.value("type", ""), request.value("event", ""));
   if (!event) {
     return std::unexpected(event.error());
@@ -91,7 +93,8 @@ Result<OpenedPerfEvents> openPerfEvents(const nlohmann::json& request) {
   if (frequency.has_value() == period.has_value() || frequency.value_or(1) <= 0 || period.value_or(1) <= 0) {
     return fail("a perf event needs either a frequency or a period, which has to be positive", EINVAL);
   }
-  perf_event_attr attributes{};
+  PerfEvent read{.type = std::string(event->type), .cpu = std::nullopt, .description = std::string(event->name)};
+  perf_event_attr& attributes = read.attributes;
   attributes.size = sizeof(attributes);
   attributes.type = event->perfType;
   attributes.config = event->config;
@@ -102,29 +105,36 @@ Result<OpenedPerfEvents> openPerfEvents(const nlohmann::json& request) {
   if (givenPid && (*givenPid < 0 || *givenPid > std::numeric_limits<pid_t>::max())) {
     return fail("there is no process " + std::to_string(*givenPid), EINVAL);
   }
-  const auto pid = static_cast<pid_t>(givenPid.value_or(-1));
+  read.pid = static_cast<pid_t>(givenPid.value_or(-1));
   const auto onlyCpu = number(request, "cpu");
-  const int cpus = libbpf_num_possible_cpus();
-  if (onlyCpu && (*onlyCpu < 0 || *onlyCpu >= cpus)) {
+  if (onlyCpu && (*onlyCpu < 0 || *onlyCpu >= libbpf_num_possible_cpus())) {
     return fail("there is no CPU " + std::to_string(*onlyCpu), EINVAL);
   }
-  OpenedPerfEvents opened;
+  if (onlyCpu) {
+    read.cpu = static_cast<int>(*onlyCpu);
+  }
+  read.description +=
+      frequency ? " at " + std::to_string(*frequency) + " Hz" : " each " + std::to_string(*period) + " events";
+  read.description += onlyCpu ? " on CPU " + std::to_string(*onlyCpu) : " on each CPU";
+  return read;
+}
+
+Result<std::vector<UniqueFd>> openPerfEvent(const PerfEvent& event) {
+  std::vector<UniqueFd> opened;
+  const int cpus = libbpf_num_possible_cpus();
   for (int cpu = 0; cpu < cpus; ++cpu) {
-    if (onlyCpu && cpu != *onlyCpu) {
+    if (event.cpu && cpu != *event.cpu) {
       continue;
     }
-    auto descriptor = openOn(attributes, pid, cpu);
-    if (!descriptor && descriptor.error().code == ENODEV && !onlyCpu) {
+    auto descriptor = openOn(event, cpu);
+    if (!descriptor && descriptor.error().code == ENODEV && !event.cpu) {
       continue; // possible, but not online
     }
     if (!descriptor) {
       return std::unexpected(std::move(descriptor.error()));
     }
-    opened.descriptors.push_back(std::move(*descriptor));
+    opened.push_back(std::move(*descriptor));
   }
-  opened.description = std::string(event->name) + (frequency ? " at " + std::to_string(*frequency) + " Hz"
-                                                             : " each " + std::to_string(*period) + " events");
-  opened.description += onlyCpu ? " on CPU " + std::to_string(*onlyCpu) : " on each CPU";
   return opened;
 }
 

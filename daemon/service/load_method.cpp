@@ -21,11 +21,6 @@ std::size_t descriptorCount(const registry::Object& object) {
   return object.programs.size() + object.maps.size() + object.links.size();
 }
 
-std::string messageOf(const loader::Failure& failure) {
-  const auto message = failure.parameters.find("message");
-  return message == failure.parameters.end() || !message->is_string() ? failure.error : message->get<std::string>();
-}
-
 nlohmann::json makeReply(nlohmann::json object, const nlohmann::json& verifierLogs) {
   nlohmann::json reply;
   reply["object"] = std::move(object);
@@ -43,6 +38,8 @@ struct LoadMethod::Request {
   varlink::Peer peer;
   registry::Labels labels;
   std::string name;
+  /// Of the object's file: what a failure is told by where there is no name.
+  std::string fileName;
   bool dryRun = false;
   bool wantDescriptors = false;
   steady_clock::time_point start = steady_clock::now();
@@ -90,9 +87,11 @@ void LoadMethod::call(varlink::Call call) {
   }
 
   const varlink::Peer peer = call.peer();
-  auto request = std::make_shared<Request>(Request{.call = std::move(call), .peer = peer, .labels = {}, .name = {}});
+  auto request = std::make_shared<Request>(
+      Request{.call = std::move(call), .peer = peer, .labels = {}, .name = {}, .fileName = {}});
   request->labels = labelsOf(parameters);
   request->name = parameters.value("name", "");
+  request->fileName = objectFileName(parameters, descriptors);
   request->dryRun = parameters.value("dryRun", false);
   request->wantDescriptors = parameters.value("wantDescriptors", false);
 
@@ -167,14 +166,17 @@ void LoadMethod::undo(const std::shared_ptr<Request>& request, registry::Object 
 }
 
 void LoadMethod::failed(const std::shared_ptr<Request>& request, const loader::Failure& failure) {
-  spdlog::info("user {} (pid {}) could not load '{}': {}", request->peer.uid, request->peer.pid, request->name,
-               messageOf(failure));
+  const std::string& name = request->name.empty() ? request->fileName : request->name;
+  const std::string why = loader::describe(failure);
+  spdlog::info("user {} (pid {}) could not load {}: {}", request->peer.uid, request->peer.pid,
+               name.empty() ? "an object without a name" : "'" + name + "'", why);
   nlohmann::json event;
   event["uid"] = request->peer.uid;
-  if (!request->name.empty()) {
-    event["objectName"] = request->name;
+  if (!name.empty()) {
+    event["objectName"] = name;
   }
-  events_.emit("loadFailed", messageOf(failure), std::move(event));
+  events_.emit("loadFailed", "could not load " + (name.empty() ? "an object" : "'" + name + "'") + ": " + why,
+               std::move(event));
   answerFailure(request->call, failure);
 }
 

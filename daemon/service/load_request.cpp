@@ -3,6 +3,8 @@
 #include "base/text.h"
 
 #include <cstdint>
+#include <filesystem>
+#include <system_error>
 
 namespace btfd::service {
 
@@ -94,6 +96,26 @@ std::vector<UniqueFd> takeAllDescriptors(varlink::Call& call) {
     descriptors.push_back(descriptor ? std::move(*descriptor) : UniqueFd{});
   }
   return descriptors;
+}
+
+std::string objectFileName(const nlohmann::json& parameters, const std::vector<UniqueFd>& descriptors) {
+  const auto index = parameters.value("objectFileDescriptor", std::int64_t{-1});
+  if (index < 0 || static_cast<std::size_t>(index) >= descriptors.size()) {
+    return {};
+  }
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink(
+      "/proc/self/fd/" + std::to_string(descriptors[static_cast<std::size_t>(index)].get()), error);
+  if (error || !path.is_absolute() || path.native().starts_with("/memfd:")) {
+    return {};
+  }
+  std::filesystem::path file = path.filename();
+  for (const char* extension : {".o", ".bpf"}) {
+    if (file.extension() == extension) {
+      file = file.stem();
+    }
+  }
+  return file.native().size() <= kMaximumName && isShowable(file.native()) ? file.string() : std::string{};
 }
 
 } // namespace btfd::service

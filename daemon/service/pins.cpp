@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <string_view>
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -11,6 +12,24 @@
 #include <unistd.h>
 
 namespace btfd::service {
+
+namespace {
+
+/// Where systemd and everybody else mounts it.
+constexpr std::string_view kUsualBpffs = "/sys/fs/bpf";
+
+/// Says what to do about it: nobody should mount over a directory of their own because we said so.
+std::unexpected<Error> notOnBpffs(const std::string& bpffs) {
+  const std::string usual(kUsualBpffs);
+  if (bpffs == usual || bpffs.starts_with(usual + "/")) {
+    return fail("no bpffs is mounted at " + usual + "; mount it with: mount -t bpf bpf " + usual);
+  }
+  return fail(bpffs +
+              " is not on a bpffs; choose a directory below one (bpffs in the configuration, --bpffs), such as " +
+              usual + "/btfd");
+}
+
+} // namespace
 
 std::string Pins::directoryOf(uid_t owner) const {
   return ownersDirectory() + "/" + std::to_string(owner);
@@ -42,16 +61,17 @@ void Pins::sweepDirectory(const std::string& directory, const registry::Registry
 }
 
 Result<void> prepareBpffs(const std::string& bpffs) {
-  if (::mkdir(bpffs.c_str(), 0700) < 0 && errno != EEXIST) {
-    return failErrno("cannot make " + bpffs, errno);
-  }
+  // Looked at before anything is made: what is no bpffs is left as it is.
+  const std::string parent = std::filesystem::path(bpffs).parent_path().string();
   struct statfs status{};
-  if (::statfs(bpffs.c_str(), &status) < 0) {
+  if (::statfs(bpffs.c_str(), &status) < 0 && (errno != ENOENT || ::statfs(parent.c_str(), &status) < 0)) {
     return failErrno("cannot look at " + bpffs, errno);
   }
   if (status.f_type != BPF_FS_MAGIC) {
-    return fail(bpffs + " is not on a bpffs; mount one with: mount -t bpf bpf " +
-                std::filesystem::path(bpffs).parent_path().string());
+    return notOnBpffs(bpffs);
+  }
+  if (::mkdir(bpffs.c_str(), 0700) < 0 && errno != EEXIST) {
+    return failErrno("cannot make " + bpffs, errno);
   }
   ::mkdir((bpffs + "/owners").c_str(), 0700);
   return {};

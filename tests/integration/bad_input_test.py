@@ -97,7 +97,35 @@ class Objects(Disturbed):
     def test_with_a_section_that_no_loader_knows(self):
         with self.refused(("InvalidObject", "LoadFailed")) as refusal:
             self.load("unknown_section")
-        self.assertIn("no_such_program_type", str(refusal.error.parameters))
+        self.assertIn("libbpf knows no program type for section 'no_such_program_type'", refusal.error.parameters["message"])
+
+    def test_with_functions_but_no_program(self):
+        with self.refused("InvalidObject") as refusal:
+            self.load("no_section")
+        for words in ("no programs", "SEC(...)", "'forgotten'"):
+            self.assertIn(words, refusal.error.parameters["message"])
+
+    def test_compiled_without_debug_information(self):
+        with self.refused("InvalidObject") as refusal:
+            self.load("no_debug")
+        self.assertIn("compile it with -g", refusal.error.parameters["message"])
+
+    def test_for_a_tracepoint_that_does_not_exist(self):
+        with self.refused("LoadFailed", stage="program", program="on_exec", errnoName="ESRCH") as refusal:
+            self.load("missing_tracepoint")
+        self.assertIn("no tracepoint 'sched_process_exek'; did you mean 'sched_process_exec'", refusal.error.parameters["message"])
+
+    def test_with_a_map_that_is_pinned_otherwise(self):
+        loaded = self.load("pinned_map")["object"]
+        with self.refused("LoadFailed", stage="map", map="pinned_hash") as refusal:
+            self.load("pinned_map_other")
+        self.assertIn("number of entries is 16, but the object declares 32", refusal.error.parameters["message"])
+        self.client.call("io.btfd.Unload", {"objectId": loaded["id"]})
+
+    def test_that_does_not_check_for_null(self):
+        with self.refused("LoadFailed", stage="program", program="rejected") as refusal:
+            self.load("verifier_reject")
+        self.assertIn("may be NULL", refusal.error.parameters["message"])
 
     def rewritten(self, tool, *options):
         """The smallest test object, after one of LLVM's tools has been at it."""

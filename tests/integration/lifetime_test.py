@@ -257,6 +257,7 @@ class Ownership(DaemonTest):
             return [error, client.at_end(timeout=5 * SLOW)]
         error, closed = as_user(STRANGER_UID, 65534, [], lambda: self._with_client(stranger))
         self.assertEqual(error and error[0], "org.varlink.service.PermissionDenied")
+        self.assertIn("members of group '%s'" % harness.GROUP, error[1]["message"])
         for method in ("org.varlink.service.GetInfo", "io.btfd.DescribeKernel", "io.btfd.Load", "io.btfd.NoSuchMethod"):
             with self.subTest(method=method):
                 error = as_user(STRANGER_UID, 65534, [], lambda method=method: self._with_client(
@@ -311,6 +312,16 @@ class Monitor(DaemonTest):
             self.load("verifier_reject", name="bad")
         event = next(events)
         self.assertEqual((event["kind"], event["objectName"], event["uid"]), ("loadFailed", "bad", 0))
+
+    def test_tells_what_failed_by_its_file_and_why(self):
+        events = self.watch()
+        with self.refused("InvalidParameter"):
+            self.load("tp_btf", programs={"on_exec": {"attach": [{"interface": "lo"}]}})
+        event = next(events)
+        self.assertEqual((event["kind"], event["objectName"]), ("loadFailed", "tp_btf"))
+        for words in ("could not load 'tp_btf'", "programs.on_exec.attach[0].interface", "has no use for it"):
+            self.assertIn(words, event["message"])
+            self.assertIn(words, self.daemon.log())
 
     def test_tells_the_end_of_a_session(self):
         events = self.watch()

@@ -71,8 +71,15 @@ class Xdp(InterfaceTest):
     def test_twice_is_refused_by_the_kernel(self):
         loaded = self.load("xdp")["object"]
         self.attach(loaded, "pass", {"interface": self.pair.name})
-        with self.refused("AttachFailed", program="pass"):
+        with self.refused("AttachFailed", program="pass") as refusal:
             self.attach(loaded, "pass", {"interface": self.pair.name})
+        self.assertIn("another XDP program is attached", refusal.error.parameters["message"])
+
+    def test_offload_is_for_few_drivers(self):
+        loaded = self.load("xdp")["object"]
+        with self.refused("AttachFailed", program="pass") as refusal:
+            self.attach(loaded, "pass", {"interface": self.pair.name, "xdpMode": "offload"})
+        self.assertIn("xdpMode native or generic", refusal.error.parameters["message"])
 
     def test_targets_that_do_not_exist(self):
         loaded = self.load("xdp")["object"]

@@ -8,6 +8,7 @@ import time
 
 import bpf
 from attaching import AttachTest
+from btfd_client import VarlinkError
 from harness import eventually
 from system import run
 
@@ -61,6 +62,9 @@ class RawTracepoint(AttachTest):
         loaded = self.load("raw_tracepoint")["object"]
         with self.refused("AttachFailed", program="on_exec", errnoName="ENOENT"):
             self.attach(loaded, "on_exec", {"tracepoint": "no_such_tracepoint"})
+        with self.refused("AttachFailed", program="on_exec", errnoName="ENOENT") as refusal:
+            self.attach(loaded, "on_exec", {"tracepoint": "sched_process_exek"})
+        self.assertIn("did you mean 'sched_process_exec'", refusal.error.parameters["message"])
 
 
 class Tracepoint(AttachTest):
@@ -82,6 +86,9 @@ class Tracepoint(AttachTest):
         loaded = self.load("tracepoint")["object"]
         with self.refused("AttachFailed", program="on_exec", errnoName="ENOENT"):
             self.attach(loaded, "on_exec", {"tracepoint": "sched/no_such_tracepoint"})
+        with self.refused("AttachFailed", program="on_exec", errnoName="ENOENT") as refusal:
+            self.attach(loaded, "on_exec", {"tracepoint": "sched/sched_process_exek"})
+        self.assertIn("did you mean 'sched_process_exec'", refusal.error.parameters["message"])
         for name in ("sched_process_exec", "", "/", "../../etc/passwd", "sched/../sched/sched_process_exec"):
             with self.subTest(name=name), self.refused(("InvalidParameter", "AttachFailed")):
                 self.attach(loaded, "on_exec", {"tracepoint": name})
@@ -155,6 +162,21 @@ class PerfEvent(AttachTest):
         reply = self.client.call("io.btfd.GetDescriptors", {"objectId": loaded["id"], "links": [link["id"]]})
         self.assertEqual(len(reply.descriptors), len(os.sched_getaffinity(self.daemon.pid())))
         self.assertEqual({d["linkId"] for d in reply["descriptors"]}, {link["id"]})
+
+    def test_hardware_events_need_hardware(self):
+        loaded = self.load("perf_event")["object"]
+        event = {"type": "hardware", "event": "cpu-cycles", "period": 1000000}
+        try:
+            self.attach(loaded, "on_sample", {"perfEvent": event})
+            return  # this machine has performance counters
+        except VarlinkError as e:
+            self.assertRegex(e.parameters["message"], r"to cpu-cycles each 1000000 events on each CPU: ENOENT \(.*\): .*PMU")
+
+    def test_frequencies_have_a_limit(self):
+        loaded = self.load("perf_event")["object"]
+        with self.refused("AttachFailed", errnoName="EINVAL") as refusal:
+            self.attach(loaded, "on_sample", {"perfEvent": {"type": "software", "event": "cpu-clock", "frequency": 10**9}})
+        self.assertIn("perf_event_max_sample_rate", refusal.error.parameters["message"])
 
     def test_events_that_do_not_exist(self):
         loaded = self.load("perf_event")["object"]

@@ -40,6 +40,11 @@ TEST(NearMisses, ShortNamesMayHaveTwoSlips) {
   EXPECT_THAT(nearMisses("ab", Names{"ba", "xyz"}), ElementsAre("ba"));
 }
 
+TEST(DidYouMean, NamesThemAllOrSaysNothing) {
+  EXPECT_EQ(didYouMean(Names{"on_exec", "on_exit"}), "; did you mean 'on_exec' or 'on_exit'?");
+  EXPECT_EQ(didYouMean(Names{}), "");
+}
+
 TEST(NearMisses, ANameThatNobodyWritesHasNone) {
   const std::string endless(std::size_t{16} << 20U, 'a');
   EXPECT_THAT(nearMisses(endless, std::vector<std::string>(3, endless.substr(1))), IsEmpty());

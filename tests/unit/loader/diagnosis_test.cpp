@@ -63,6 +63,14 @@ TEST(RejectionHint, SaysWhatToDoAboutComplexity) {
   EXPECT_THAT(rejectionHint("BPF program is too large. Processed 1000001 insn\n"), HasSubstr("too complex"));
 }
 
+TEST(RejectionHint, SaysToCompareWithNull) {
+  EXPECT_THAT(rejectionHint("3: (61) r0 = *(u32 *)(r0 +0)\n"
+                            "R0 invalid mem access 'map_value_or_null'\n"
+                            "processed 9 insns (limit 1000000)\n"),
+              HasSubstr("NULL"));
+  EXPECT_EQ(rejectionHint("R0 invalid mem access 'scalar'\n"), "");
+}
+
 TEST(RejectionHint, IsEmptyWhereThereIsNothingToAdd) {
   EXPECT_EQ(rejectionHint("R2 !read_ok\n"), "");
 }

@@ -25,6 +25,17 @@ TEST(Failure, InvalidParameterHasThePathAloneAsParameter) {
             nlohmann::json({{"parameter", "maps.counts.maxEntries"}, {"reason", "is too large"}}));
 }
 
+TEST(Describe, IsTheMessageWhereThereIsOne) {
+  EXPECT_EQ(describe({"io.btfd.LoadFailed", {{"message", "the kernel refuses it"}}}), "the kernel refuses it");
+}
+
+TEST(Describe, OfAnInvalidParameterIsWhatIsWrongWithIt) {
+  const Outcome<void> outcome = invalidParameter("target.interface", "there is no network interface 'x'");
+  EXPECT_EQ(describe(outcome.error()),
+            "org.varlink.service.InvalidParameter: target.interface: there is no network interface 'x'");
+  EXPECT_EQ(describe({"io.btfd.Busy", nlohmann::json::object()}), "io.btfd.Busy");
+}
+
 TEST(Failure, InvalidObjectSaysWhy) {
   const Outcome<void> outcome = invalidObject("it is empty");
   EXPECT_EQ(outcome.error().error, "io.btfd.InvalidObject");

@@ -149,6 +149,7 @@ TEST_F(JsonVariable, EnumsTakeEnumeratorsAndNumbers) {
   EXPECT_EQ(memory, -1);
   EXPECT_EQ(write(type, "4294967295", memory), "") << "its sign is a hint only";
   EXPECT_THAT(write(type, "\"MAYBE\"", memory), AllOf(HasSubstr("enum mode"), HasSubstr("MAYBE")));
+  EXPECT_THAT(write(type, "\"NEGATVE\"", memory), HasSubstr("did you mean 'NEGATIVE'?"));
   EXPECT_NE(write(type, "4294967296", memory), "");
   EXPECT_NE(write(type, "true", memory), "");
 }
@@ -191,7 +192,8 @@ TEST_F(JsonVariable, ArraysTakeUpToTheirNumberOfElementsAndKeepTheRest) {
   EXPECT_EQ(write(type, "[10, 20]", memory), "");
   EXPECT_EQ(memory, (std::array<std::int32_t, 3>{10, 20, 3}));
   EXPECT_EQ(write(type, "[]", memory), "");
-  EXPECT_THAT(write(type, "[1, 2, 3, 4]", memory), HasSubstr("int[3]"));
+  EXPECT_THAT(write(type, "[1, 2, 3, 4]", memory),
+              AllOf(HasSubstr("int[3]"), HasSubstr("it takes at most 3 elements, got 4")));
   EXPECT_THAT(write(type, "7", memory), HasSubstr("needs an array"));
   EXPECT_THAT(write(type, "\"text\"", memory), HasSubstr("needs an array"));
   EXPECT_THAT(write(type, "[1, 2.5]", memory), HasSubstr("'v[1]' of type int"));
@@ -236,6 +238,8 @@ TEST_F(JsonVariable, StructsTakeTheMembersThatAreNamed) {
   EXPECT_THAT(write(outer, R"({"limits": [1, 2, "x"]})", memory), HasSubstr("'v.limits[2]' of type int"));
   EXPECT_THAT(write(outer, R"({"inner": {"depth": 1}})", memory),
               AllOf(HasSubstr("'v.inner' of type struct inner"), HasSubstr("no member 'depth'")));
+  EXPECT_THAT(write(outer, R"({"inner": {"levle": 1}})", memory),
+              HasSubstr("no member 'levle'; did you mean 'level'?"));
   EXPECT_THAT(write(outer, "[1]", memory), AllOf(HasSubstr("struct config"), HasSubstr("needs an object")));
 }
 

@@ -15,8 +15,8 @@ nlohmann::json event(const std::string& type, const std::string& name) {
 }
 
 Error errorOf(const nlohmann::json& request) {
-  auto opened = openPerfEvents(request);
-  return opened ? Error{} : opened.error();
+  auto read = readPerfEvent(request);
+  return read ? Error{} : read.error();
 }
 
 TEST(PerfEvent, AnUnknownTypeIsRefused) {
@@ -68,24 +68,28 @@ TEST(PerfEvent, APidThatCanBeNoneIsRefused) {
 }
 
 TEST(PerfEvent, OpensOneOnEachCpu) {
-  const auto opened = openPerfEvents(event("software", "cpu-clock"));
+  const auto read = readPerfEvent(event("software", "cpu-clock"));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->description, "cpu-clock at 99 Hz on each CPU");
+  const auto opened = openPerfEvent(*read);
   if (!opened && (opened.error().code == EACCES || opened.error().code == EPERM || opened.error().code == ENOSYS)) {
     GTEST_SKIP() << "perf events are not permitted here: " << opened.error().message;
   }
   ASSERT_TRUE(opened) << opened.error().message;
-  EXPECT_GE(opened->descriptors.size(), 1U);
-  EXPECT_EQ(opened->description, "cpu-clock at 99 Hz on each CPU");
+  EXPECT_GE(opened->size(), 1U);
 }
 
 TEST(PerfEvent, OpensOneOnTheCpuThatIsNamed) {
   const nlohmann::json request = {{"type", "software"}, {"event", "page-faults"}, {"period", 1000}, {"cpu", 0}};
-  const auto opened = openPerfEvents(request);
+  const auto read = readPerfEvent(request);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->description, "page-faults each 1000 events on CPU 0");
+  const auto opened = openPerfEvent(*read);
   if (!opened && (opened.error().code == EACCES || opened.error().code == EPERM || opened.error().code == ENOSYS)) {
     GTEST_SKIP() << "perf events are not permitted here: " << opened.error().message;
   }
   ASSERT_TRUE(opened) << opened.error().message;
-  EXPECT_EQ(opened->descriptors.size(), 1U);
-  EXPECT_EQ(opened->description, "page-faults each 1000 events on CPU 0");
+  EXPECT_EQ(opened->size(), 1U);
 }
 
 } // namespace

@@ -36,6 +36,14 @@ TEST(Policy, WithoutAGroupNobodyElseMayConnect) {
   EXPECT_FALSE(Policy(std::nullopt).mayConnect(peerOf(kStranger, kGroup, {0})));
 }
 
+TEST(Policy, SaysWhoMayConnect) {
+  const std::string who = Policy(kGroup, "btfd").whoMayConnect();
+  EXPECT_TRUE(who.starts_with("only root")) << who;
+  EXPECT_TRUE(who.contains("members of group 'btfd'")) << who;
+  EXPECT_TRUE(Policy(kGroup).whoMayConnect().contains("members of group 4242"));
+  EXPECT_FALSE(Policy(std::nullopt, "btfd").whoMayConnect().contains("group"));
+}
+
 TEST(Policy, OnlyTheOwnerAndRootMayChange) {
   const Policy policy(kGroup);
   EXPECT_TRUE(policy.mayChange(peerOf(1000), 1000));

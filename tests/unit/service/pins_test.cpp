@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -13,6 +15,7 @@ namespace btfd::service {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 /// A bpffs of the test's own, which nobody outside of this process sees.
 class PinsTest : public testing::Test {
@@ -105,11 +108,28 @@ TEST_F(PinsTest, AnOwnerCanPinAgainAfterAllWasSwept) {
   EXPECT_TRUE(exists(pin(pins, 1000, "again")));
 }
 
-TEST(PrepareBpffs, WhatIsNoBpffsIsAnErrorThatSaysWhatToDo) {
+TEST(PrepareBpffs, ADirectoryThatIsOnNoBpffsIsLeftAloneAndAnotherAdvised) {
   const test_support::TemporaryDirectory directory;
   const auto prepared = prepareBpffs(directory / "btfd");
   ASSERT_FALSE(prepared);
-  EXPECT_THAT(prepared.error().message, HasSubstr("mount -t bpf bpf " + directory.path()));
+  EXPECT_THAT(prepared.error().message, HasSubstr(directory / "btfd" + " is not on a bpffs"));
+  EXPECT_THAT(prepared.error().message, HasSubstr("/sys/fs/bpf/btfd"));
+  EXPECT_THAT(prepared.error().message, Not(HasSubstr("mount -t")));
+  EXPECT_FALSE(std::filesystem::exists(directory / "btfd"));
+  ::mkdir((directory / "mine").c_str(), 0700);
+  ASSERT_FALSE(prepareBpffs(directory / "mine"));
+  EXPECT_FALSE(std::filesystem::exists(directory / "mine/owners"));
+}
+
+TEST(PrepareBpffs, WhereNoBpffsIsMountedItSaysHowToMountIt) {
+  if (::unshare(CLONE_NEWNS) < 0 || ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) < 0 ||
+      ::mount("none", "/sys/fs/bpf", "tmpfs", 0, nullptr) < 0) {
+    GTEST_SKIP() << "mounting is not permitted: " << std::strerror(errno);
+  }
+  const auto prepared = prepareBpffs("/sys/fs/bpf/btfd");
+  ::umount2("/sys/fs/bpf", MNT_DETACH);
+  ASSERT_FALSE(prepared);
+  EXPECT_THAT(prepared.error().message, HasSubstr("mount -t bpf bpf /sys/fs/bpf"));
 }
 
 TEST(PrepareBpffs, ADirectoryThatCannotBeMadeIsAnErrorThatNamesIt) {

@@ -230,6 +230,27 @@ TEST_F(ListeningServer, ConnectionsPastTheLimitOfAUserAreClosedNotLeftHanging) {
   EXPECT_TRUE(servedClient());
 }
 
+TEST_F(ListeningServer, RefusedConnectionsAreToldOnceForMany) {
+  ServerOptions options;
+  options.limits.connectionsPerUser = 0;
+  options.limits.connectionsOfRoot = 0;
+  std::vector<std::string> told;
+  options.log = [&](LogLevel level, const std::string& message) {
+    if (level == LogLevel::info) {
+      told.push_back(message);
+    }
+  };
+  TestServer server(std::move(options));
+  listen(server);
+  for (int count = 0; count < 5; ++count) {
+    EXPECT_FALSE(servedClient());
+  }
+  server.inLoop([&] {
+    ASSERT_EQ(told.size(), 1U);
+    EXPECT_TRUE(told.front().contains("user " + std::to_string(::geteuid()) + " was refused")) << told.front();
+  });
+}
+
 TEST_F(ListeningServer, ConnectionsPastTheTotalAreClosed) {
   ServerOptions options;
   options.limits.connections = 2;

@@ -352,11 +352,13 @@ TEST(Server, WhoIsNotAuthorizedGetsOneErrorAndIsClosed) {
   ServerOptions options;
   int asked = 0;
   options.authorize = [&](const Peer&) { return ++asked > 1; };
+  options.whoMayCall = "only root may";
   TestServer server(std::move(options));
   auto denied = server.client();
   const auto reply = denied.call(kEcho, json{{"text", "x"}});
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->error, errors::kPermissionDenied);
+  EXPECT_EQ(reply->parameters, (json{{"message", "only root may"}}));
   EXPECT_FALSE(denied.call(kEcho, json{{"text", "x"}}));
   auto allowed = server.client();
   EXPECT_EQ(allowed.call(kEcho, json{{"text", "x"}})->error, "");

@@ -96,7 +96,10 @@ class TestServer {
     addHandlers();
     EXPECT_TRUE(service_.verify());
     options.checkReplies = true;
-    options.log = [this](LogLevel level, const std::string& message) {
+    options.log = [this, given = options.log](LogLevel level, const std::string& message) {
+      if (given) {
+        given(level, message);
+      }
       (level == LogLevel::error ? errors_ : messages_).push_back(message);
     };
     const auto given = options.onConnectionClosed;

@@ -1,0 +1,94 @@
+#include "attach_diagnosis.h"
+
+#include "base/near_misses.h"
+#include "kernel_names.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <vector>
+
+#include <unistd.h>
+
+namespace btfd::loader {
+
+namespace {
+
+/// Names of the directories in `directory`.
+std::vector<std::string> directoriesIn(const std::filesystem::path& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    if (entry.is_directory(error)) {
+      names.push_back(entry.path().filename().string());
+    }
+  }
+  return names;
+}
+
+/// Samples a second that an event may ask for; 0 where the kernel does not say.
+std::uint64_t maximumSampleRate() {
+  std::ifstream file("/proc/sys/kernel/perf_event_max_sample_rate");
+  std::uint64_t rate = 0;
+  file >> rate;
+  return rate;
+}
+
+} // namespace
+
+std::string whyNoTracepoint(std::string_view category, std::string_view name, int code, const TracefsPlaces& places) {
+  if (code != ENOENT) {
+    return {};
+  }
+  const bool byDebugfs = ::access(places.debugfs.c_str(), F_OK) == 0;
+  const std::string& root = byDebugfs ? places.debugfs : places.tracefs;
+  const std::filesystem::path events = root + "/events";
+  if (::access(events.c_str(), F_OK) < 0) {
+    return errno == EACCES ? "the daemon may not look into " + root
+                           : "tracefs, where tracepoints are looked up, is not mounted; mount it with: mount -t "
+                             "tracefs tracefs " +
+                                 root;
+  }
+  const std::string wanted(category);
+  const std::vector<std::string> categories = directoriesIn(events);
+  if (std::ranges::find(categories, wanted) == categories.end()) {
+    return "the kernel has no tracepoint category '" + wanted + "'" + didYouMean(nearMisses(category, categories));
+  }
+  return "the kernel has no tracepoint '" + std::string(name) + "' in category " + wanted +
+         didYouMean(nearMisses(name, directoriesIn(events / wanted)));
+}
+
+std::string whyNoRawTracepoint(std::string_view name, int code) {
+  return code == ENOENT ? "the kernel has no tracepoint '" + std::string(name) + "'" + tracepointsLike(name)
+                        : std::string{};
+}
+
+std::string whyNoXdp(std::string_view mode, int code) {
+  if (code == EBUSY || code == EEXIST) {
+    return "another XDP program is attached to the interface, and it takes only one; ip link shows it";
+  }
+  if (mode == "offload" && (code == EINVAL || code == EOPNOTSUPP)) {
+    return "the interface's driver cannot run XDP programs in hardware; xdpMode native or generic does without";
+  }
+  if (mode == "native" && code == EOPNOTSUPP) {
+    return "the interface's driver has no XDP of its own; xdpMode generic works with all";
+  }
+  return {};
+}
+
+std::string whyNoPerfEvent(const PerfEvent& event, int code) {
+  if (event.type == "hardware" && (code == ENOENT || code == EOPNOTSUPP)) {
+    return "this machine has no performance counters (PMU) for it, as is usual for virtual machines; software events "
+           "such as cpu-clock work everywhere";
+  }
+  const std::uint64_t maximum = maximumSampleRate();
+  if (code == EINVAL && event.attributes.freq != 0 && event.attributes.sample_freq > maximum) {
+    return "a frequency may be at most kernel.perf_event_max_sample_rate, which is " + std::to_string(maximum);
+  }
+  return code == ESRCH ? "there is no such process" : "";
+}
+
+} // namespace btfd::loader

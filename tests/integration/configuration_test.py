@@ -1,0 +1,69 @@
+"""What the daemon says of its command line and its configuration, at the start and when it reads it again."""
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import harness
+from harness import DaemonTest, eventually
+
+
+class CommandLine(unittest.TestCase):
+    def run_btfd(self, *arguments):
+        binary = harness.built(harness.BIN_DIR, "BTFD_BIN_DIR", "btfd", "btfd")
+        return subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=60 * harness.SLOW)
+
+    def check(self, config):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(config, file)
+            file.flush()
+            return self.run_btfd("--config", file.name, "--check-config")
+
+    def test_mistakes_end_with_2(self):
+        for arguments in (["--no-such-option"], ["--socket"], ["surplus"]):
+            with self.subTest(arguments=arguments):
+                self.assertEqual(self.run_btfd(*arguments).returncode, 2)
+
+    def test_help_lists_the_exit_statuses(self):
+        done = self.run_btfd("--help")
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r"Exit status:\n +0 .*\n +1 .*\n +2 .*\n +71 .*\n +78 ")
+
+    def test_a_group_that_does_not_exist_is_an_error(self):
+        done = self.check({"socket": {"group": "no-such-group"}})
+        self.assertEqual(done.returncode, 78, done.stderr)
+        self.assertIn("socket.group: the system has no group 'no-such-group'", done.stderr)
+
+    def test_no_group_and_one_that_exists_are_none(self):
+        for group in ("", harness.GROUP):
+            with self.subTest(group=group):
+                done = self.check({"socket": {"group": group}})
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_the_default_group_may_come_later(self):
+        self.assertEqual(self.check({}).returncode, 0)
+
+
+class UnknownGroup(DaemonTest):
+    config = {"socket": {"group": "no-such-group"}}
+
+    def test_is_in_the_log(self):
+        self.assertIn("the system has no group 'no-such-group'", self.daemon.log())
+
+
+class Reload(DaemonTest):
+    def reload(self, changes):
+        with open(self.daemon.config_path, "w", encoding="utf-8") as file:
+            json.dump(harness.merged(harness.DEFAULT_CONFIG, changes), file)
+        count = self.daemon.log(1 << 20).count("read the configuration again")
+        os.kill(self.daemon.pid(), signal.SIGHUP)
+        eventually(lambda: self.daemon.log(1 << 20).count("read the configuration again") > count, "it is not read again")
+        return self.daemon.log(1 << 20).split("read the configuration again")[-1]
+
+    def test_names_what_needs_a_restart(self):
+        changes = {"limits": {"connections": 100, "deadlineMs": 5000, "connectionsPerUser": 10}, "workers": {"count": 7}}
+        self.assertIn("needs a restart: workers.count, limits.connections, limits.connectionsPerUser\n", self.reload(changes))
+        self.assertIn("needs a restart: workers.count\n", self.reload({"workers": {"count": 7}}))
+        self.assertNotIn("restart", self.reload({"limits": {"deadlineMs": 5000}}))
