@@ -131,6 +131,9 @@ void Call::reply(const json& parameters, std::vector<UniqueFd> descriptors) {
   if (!state_) {
     return;
   }
+  if (!connected()) {
+    return answer({}, {}); // Many calls may wait of a client that is gone: their answers are not even made.
+  }
   auto prepared = prepare(parameters, std::move(descriptors));
   if (!prepared) {
     return systemError(prepared.error().code);

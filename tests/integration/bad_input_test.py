@@ -4,6 +4,7 @@ Another client loads and pings all the time (Bystander); it must get its answers
 descriptor or a process of it.
 """
 import array
+import contextlib
 import hashlib
 import json
 import os
@@ -24,6 +25,15 @@ MESSAGE_LIMIT = 16 << 20
 GET_INFO = b'{"method":"org.varlink.service.GetInfo"}\0'
 
 
+def descriptors_of(pid):
+    """What its descriptors refer to."""
+    found = []
+    for name in os.listdir("/proc/%d/fd" % pid):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            found.append(os.readlink("/proc/%d/fd/%s" % (pid, name)))
+    return sorted(found)
+
+
 class Disturbed(DaemonTest):
     """The daemon has another client meanwhile, and at the end as many descriptors and workers as at the beginning."""
     longest = 5.0
@@ -36,7 +46,7 @@ class Disturbed(DaemonTest):
             client.call("io.btfd.List")
         cls.workers = eventually(cls.daemon.workers, "there are no workers")
         front = cls.daemon.pid()
-        cls.descriptors = len(os.listdir("/proc/%d/fd" % front))
+        cls.descriptors = descriptors_of(front)
         cls.front = front
         cls.addClassCleanup(cls.check_descriptors)
         bystander = Bystander(cls.daemon, longest=cls.longest)
@@ -45,10 +55,10 @@ class Disturbed(DaemonTest):
 
     @classmethod
     def check_descriptors(cls):
-        def count():
-            return len(os.listdir("/proc/%d/fd" % cls.front))
-        eventually(lambda: count() <= cls.descriptors + 1,
-                   lambda: "the daemon has %d descriptors, %d at the beginning" % (count(), cls.descriptors))
+        eventually(lambda: len(descriptors_of(cls.front)) <= len(cls.descriptors) + 1,
+                   lambda: "the daemon has the descriptors %s; at the beginning %s" % (
+                       descriptors_of(cls.front), cls.descriptors),
+                   timeout=30)  # what clients sent before they left is still done
 
     def workers_are_the_same(self):
         """No worker died of the input."""
