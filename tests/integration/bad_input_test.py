@@ -322,7 +322,7 @@ class DescriptorKinds(Disturbed):
                 for _ in range(100):
                     with self.refused("InvalidParameter"):
                         self.client.call(method, parameters, [null] * 10)
-        self.assertLess(len(os.listdir("/proc/%d/fd" % front)), self.descriptors + 50)
+        self.assertLess(len(os.listdir("/proc/%d/fd" % front)), len(self.descriptors) + 50)
         self.still_answers(self.client)
 
     def test_to_a_method_that_does_not_exist(self):
