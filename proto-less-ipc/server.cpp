@@ -65,6 +65,10 @@ class ServerCore final : public ConnectionHost, public std::enable_shared_from_t
   bool acceptSome(BorrowedFd listener);
   [[nodiscard]] bool hasRoomFor(uid_t uid) const;
 
+  [[nodiscard]] Closer* socketCloser() const {
+    return options_.closers == nullptr ? nullptr : &options_.closers->forSockets();
+  }
+
   asio::io_context& context_;
   const Service* service_;
   ServerOptions options_;
@@ -114,7 +118,7 @@ asio::awaitable<void> ServerCore::acceptFrom(Listener listener) {
 /// Accepts who waits. False if the process lacks something for it.
 bool ServerCore::acceptSome(BorrowedFd listener) {
   for (int count = 0; count < kAcceptTurn; ++count) {
-    UniqueFd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueFd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK), socketCloser());
     if (socket) {
       if (const auto served = serve(std::move(socket)); !served) {
         log(LogLevel::debug, served.error().message);
@@ -135,7 +139,9 @@ Result<void> ServerCore::serve(UniqueFd socket) {
     return std::unexpected(std::move(peer.error()));
   }
   if (!hasRoomFor(peer->uid)) {
-    return fail("connection of uid " + std::to_string(peer->uid) + " refused: too many connections", EBUSY);
+    return fail("connection of uid " + std::to_string(peer->uid) +
+                    " refused: too many connections, or descriptors that wait to be closed",
+                EBUSY);
   }
   const int flags = ::fcntl(socket.get(), F_GETFL);
   if ((flags & O_NONBLOCK) == 0 && ::fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK) != 0) {
@@ -153,14 +159,17 @@ bool ServerCore::hasRoomFor(uid_t uid) const {
   const Limits& limits = options_.limits;
   const auto found = connectionsOfUser_.find(uid);
   const std::size_t ofUser = found == connectionsOfUser_.end() ? 0 : found->second;
+  if (options_.closers != nullptr && options_.closers->ofUser(uid).pending() >= limits.unclosedDescriptors) {
+    return false;
+  }
   return connections_.size() < limits.connections &&
          ofUser < (uid == 0 ? limits.connectionsOfRoot : limits.connectionsPerUser);
 }
 
 void ServerCore::stop() {
   for (const auto& listener : listeners_) {
-    error_code ignored;
-    listener->close(ignored);
+    // Closing it closes what clients who were not accepted yet have sent.
+    const UniqueFd closed(listener->release(), socketCloser());
   }
   listeners_.clear();
   for (const auto& [id, weak] : connections_) {

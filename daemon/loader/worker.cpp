@@ -104,6 +104,9 @@ class Worker {
     }
     auto reply = kind == "load" ? runLoadJob(message.body, descriptors, limits_, verifierLog_)
                                 : runAttachJob(message.body, descriptors, limits_);
+    // Closing what came from a client may take as long as the client likes: it has to happen in the time of the job,
+    // before the front counts on this worker for another.
+    message.descriptors.clear();
     const auto sent = reply ? sendMessage(channel_, reply->body, reply->descriptors)
                             : sendMessage(channel_, failureBody(std::move(reply.error())), {});
     return sent.has_value();

@@ -9,17 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <fcntl.h>
-
 namespace btfd::service {
-
-namespace {
-
-UniqueFd duplicateOf(BorrowedFd descriptor) {
-  return UniqueFd(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 3));
-}
-
-} // namespace
 
 /// An Attach under way.
 struct AttachMethod::Request {
@@ -53,7 +43,7 @@ void AttachMethod::call(varlink::Call call) {
   // The client's descriptors first, so that the target's indexes stay what they are.
   std::vector<UniqueFd> descriptors = takeAllDescriptors(call);
   const auto add = [&](BorrowedFd descriptor) {
-    descriptors.push_back(duplicateOf(descriptor));
+    descriptors.push_back(descriptor.duplicate());
     return descriptors.size() - 1;
   };
   nlohmann::json body;
@@ -101,6 +91,7 @@ void AttachMethod::attached(const std::shared_ptr<Request>& request, loader::Cha
     // Unloaded, or the client went away, while the worker attached: the link has nobody to belong to.
     registry::Object orphan;
     orphan.owner = request->peer.uid;
+    orphan.connection = request->peer.connection;
     orphan.links.push_back(std::move(*link));
     objects_.dismantle(std::move(orphan),
                        [request] { answerNoSuchObject(request->call, static_cast<std::int64_t>(request->objectId)); });
