@@ -4,7 +4,7 @@
 #include "base/memfd.h"
 #include "diagnosis.h"
 #include "json_variable.h"
-#include "libbpf_log.h"
+#include "object/libbpf_log.h"
 #include "open_object.h"
 #include "relocations.h"
 #include "seam.h"
@@ -440,7 +440,7 @@ class LoadJob {
   const JobLimits& limits_;
   VerifierLogBuffer& verifierLog_;
   std::size_t described_ = 0;
-  LibbpfLog log_;
+  object::LibbpfLog log_;
   SeamScope seam_;
   std::optional<GivenObject> given_;
   Relocations relocations_;
