@@ -24,7 +24,7 @@ namespace btfd::loader {
 namespace {
 
 /// What the verifier's logs of all programs together may take in an answer, unless a single one may take more.
-constexpr std::size_t kLogsBytes = std::size_t{4} << 20;
+constexpr std::size_t kLogsBytes = std::size_t{2} << 20;
 
 /// The object file as something that nobody can change any more: the client's own memfd if it is sealed, else a copy.
 Result<UniqueFd> immutableImage(BorrowedFd given, const object::ClientBytes& bytes) {

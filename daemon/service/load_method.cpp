@@ -26,11 +26,11 @@ std::string messageOf(const loader::Failure& failure) {
   return message == failure.parameters.end() || !message->is_string() ? failure.error : message->get<std::string>();
 }
 
-nlohmann::json makeReply(nlohmann::json object, const nlohmann::json& verifierLogs) {
+nlohmann::json makeReply(nlohmann::json object, nlohmann::json verifierLogs) {
   nlohmann::json reply;
   reply["object"] = std::move(object);
   if (!verifierLogs.is_null()) {
-    reply["verifierLogs"] = verifierLogs;
+    reply["verifierLogs"] = std::move(verifierLogs);
   }
   return reply;
 }
@@ -134,15 +134,19 @@ void LoadMethod::loaded(const std::shared_ptr<Request>& request, loader::Channel
     undo(request, std::move(*object), std::move(fits.error()));
     return;
   }
-  const nlohmann::json verifierLogs = message.body.value("verifierLogs", nlohmann::json());
+  nlohmann::json verifierLogs; // megabytes, which are not copied
+  if (const auto logs = message.body.find("verifierLogs"); logs != message.body.end()) {
+    verifierLogs = std::move(*logs);
+  }
   if (request->dryRun) {
-    answerDryRun(request, std::move(*object), verifierLogs);
+    answerDryRun(request, std::move(*object), std::move(verifierLogs));
     return;
   }
   // Before it is recorded: an object that its client cannot be told of must not stay.
   objects_.registry().giveIds(*object);
   AnswerDescriptors descriptors(request->wantDescriptors);
-  auto prepared = prepareAnswer(request->call, makeReply(toJson(*object, descriptors), verifierLogs), descriptors);
+  auto prepared =
+      prepareAnswer(request->call, makeReply(toJson(*object, descriptors), std::move(verifierLogs)), descriptors);
   if (!prepared) {
     undo(request, std::move(*object), std::move(prepared.error()));
     return;
@@ -155,9 +159,9 @@ void LoadMethod::loaded(const std::shared_ptr<Request>& request, loader::Channel
 }
 
 void LoadMethod::answerDryRun(const std::shared_ptr<Request>& request, registry::Object object,
-                              const nlohmann::json& verifierLogs) {
+                              nlohmann::json verifierLogs) {
   AnswerDescriptors none(false);
-  auto reply = std::make_shared<nlohmann::json>(makeReply(toJson(object, none), verifierLogs));
+  auto reply = std::make_shared<nlohmann::json>(makeReply(toJson(object, none), std::move(verifierLogs)));
   objects_.dismantle(std::move(object), [request, reply] { request->call.reply(*reply); });
 }
 
