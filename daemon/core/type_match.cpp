@@ -15,7 +15,7 @@ constexpr unsigned kLevels = 32;
 constexpr std::uint64_t kPairCost = 32;
 
 /// BTF has at most 2^20 types a part (BTF_MAX_TYPE), so two ids and a bit have room.
-std::uint64_t pair(TypeId local, TypeId candidate, bool behindPointer = false) {
+std::uint64_t keyOf(TypeId local, TypeId candidate, bool behindPointer = false) {
   return (std::uint64_t{local} << 32U | candidate) << 1U | (behindPointer ? 1U : 0U);
 }
 
@@ -30,9 +30,21 @@ Expected<bool> TypeMatcher::compatible(TypeId local, TypeId candidate) {
   return compatibleWithin(local, candidate, kLevels);
 }
 
+Expected<TypeMatcher::StrippedPair> TypeMatcher::next(TypeId local, TypeId candidate) {
+  const auto ours = object_.strip(local);
+  const auto theirs = target_.strip(candidate);
+  if (!ours || !theirs) {
+    return std::unexpected(ours ? theirs.error() : ours.error());
+  }
+  if (!work_.spend()) {
+    return std::unexpected(Fault::tooMuchWork);
+  }
+  return StrippedPair{.ours = *ours, .theirs = *theirs};
+}
+
 Expected<bool> TypeMatcher::compatibleWithin(TypeId local, TypeId candidate, unsigned level) {
   // Only what was found compatible is noted: the first that is not ends the whole comparison.
-  const std::uint64_t key = pair(local, candidate);
+  const std::uint64_t key = keyOf(local, candidate);
   if (known_.contains(key)) {
     return true;
   }
@@ -40,19 +52,16 @@ Expected<bool> TypeMatcher::compatibleWithin(TypeId local, TypeId candidate, uns
     return std::unexpected(Fault::tooMuchWork);
   }
   for (unsigned depth = 0; depth < kLevels; ++depth) {
-    const auto ours = object_.strip(local);
-    const auto theirs = target_.strip(candidate);
-    if (!ours || !theirs) {
-      return std::unexpected(ours ? theirs.error() : ours.error());
+    const auto pair = next(local, candidate);
+    if (!pair) {
+      return std::unexpected(pair.error());
     }
-    if (!work_.spend()) {
-      return std::unexpected(Fault::tooMuchWork);
-    }
-    if (!sameKind(*ours->type, *theirs->type)) {
+    const auto& [ours, theirs] = *pair;
+    if (!sameKind(*ours.type, *theirs.type)) {
       return false;
     }
     bool done = true;
-    switch (btf_kind(ours->type)) {
+    switch (btf_kind(ours.type)) {
     case BTF_KIND_UNKN:
     case BTF_KIND_STRUCT:
     case BTF_KIND_UNION:
@@ -61,23 +70,23 @@ Expected<bool> TypeMatcher::compatibleWithin(TypeId local, TypeId candidate, uns
     case BTF_KIND_FWD:
       break;
     case BTF_KIND_INT:
-      if (btf_int_offset(ours->type) != 0 || btf_int_offset(theirs->type) != 0) {
+      if (btf_int_offset(ours.type) != 0 || btf_int_offset(theirs.type) != 0) {
         return false;
       }
       break;
     case BTF_KIND_ARRAY:
-      local = btf_array(ours->type)->type;
-      candidate = btf_array(theirs->type)->type;
+      local = btf_array(ours.type)->type;
+      candidate = btf_array(theirs.type)->type;
       done = false;
       break;
     case BTF_KIND_FUNC_PROTO:
-      if (auto fit = compatibleParameters(*ours, *theirs, level); !fit || !*fit) {
+      if (auto fit = compatibleParameters(ours, theirs, level); !fit || !*fit) {
         return fit;
       }
       [[fallthrough]]; // to the return type
     case BTF_KIND_PTR:
-      local = ours->type->type;
-      candidate = theirs->type->type;
+      local = ours.type->type;
+      candidate = theirs.type->type;
       done = false;
       break;
     default:
@@ -114,7 +123,7 @@ Expected<bool> TypeMatcher::matches(TypeId local, TypeId candidate) {
 }
 
 Expected<bool> TypeMatcher::matchesWithin(TypeId local, TypeId candidate, bool behindPointer, unsigned level) {
-  const std::uint64_t key = pair(local, candidate, behindPointer);
+  const std::uint64_t key = keyOf(local, candidate, behindPointer);
   if (const auto known = known_.find(key); known != known_.end()) {
     return known->second;
   }
@@ -133,31 +142,28 @@ Expected<bool> TypeMatcher::matchesOnce(TypeId local, TypeId candidate, bool beh
     return std::unexpected(Fault::nestedTooDeep);
   }
   for (unsigned depth = 0; depth < kLevels; ++depth) {
-    const auto ours = object_.strip(local);
-    const auto theirs = target_.strip(candidate);
-    if (!ours || !theirs) {
-      return std::unexpected(ours ? theirs.error() : ours.error());
+    const auto pair = next(local, candidate);
+    if (!pair) {
+      return std::unexpected(pair.error());
     }
-    if (!work_.spend()) {
-      return std::unexpected(Fault::tooMuchWork);
-    }
-    if (!namesMatch(ours->type->name_off, theirs->type->name_off)) {
+    const auto& [ours, theirs] = *pair;
+    if (!namesMatch(ours.type->name_off, theirs.type->name_off)) {
       return false;
     }
-    if (auto match = matchesKind(*ours, *theirs, behindPointer, level); !match || !*match) {
+    if (auto match = matchesKind(ours, theirs, behindPointer, level); !match || !*match) {
       return match;
     }
-    switch (btf_kind(ours->type)) {
+    switch (btf_kind(ours.type)) {
     case BTF_KIND_PTR:
       behindPointer = true;
       [[fallthrough]];
     case BTF_KIND_FUNC_PROTO:
-      local = ours->type->type;
-      candidate = theirs->type->type;
+      local = ours.type->type;
+      candidate = theirs.type->type;
       break;
     case BTF_KIND_ARRAY:
-      local = btf_array(ours->type)->type;
-      candidate = btf_array(theirs->type)->type;
+      local = btf_array(ours.type)->type;
+      candidate = btf_array(theirs.type)->type;
       break;
     default:
       return true;

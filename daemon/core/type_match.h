@@ -25,6 +25,14 @@ class TypeMatcher {
   Expected<bool> matches(TypeId local, TypeId candidate);
 
  private:
+  /// Two types behind their typedefs and modifiers.
+  struct StrippedPair {
+    Stripped ours;
+    Stripped theirs;
+  };
+
+  /// A step of a comparison: the pair that is next to be compared.
+  Expected<StrippedPair> next(TypeId local, TypeId candidate);
   Expected<bool> compatibleWithin(TypeId local, TypeId candidate, unsigned level);
   Expected<bool> compatibleParameters(const Stripped& ours, const Stripped& theirs, unsigned level);
   Expected<bool> matchesWithin(TypeId local, TypeId candidate, bool behindPointer, unsigned level);
