@@ -1,16 +1,12 @@
 #include "btf/kernel_spec.h"
+#include "test_support/elf_maker.h"
 #include "test_support/files.h"
 
 #include <bpf/libbpf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <bit>
 #include <cerrno>
-#include <cstring>
-
-#include <elf.h>
 
 namespace btfd::btf {
 namespace {
@@ -55,37 +51,9 @@ std::vector<std::byte> headerOnly() {
 
 /// An ELF file whose section .BTF is `btf`.
 std::vector<std::byte> inElf(std::span<const std::byte> btf) {
-  constexpr std::string_view kNames("\0.BTF\0.shstrtab\0", 16);
-  Elf64_Ehdr header{};
-  std::memcpy(static_cast<void*>(header.e_ident), ELFMAG, SELFMAG);
-  header.e_ident[EI_CLASS] = ELFCLASS64;
-  header.e_ident[EI_DATA] = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
-  header.e_ident[EI_VERSION] = EV_CURRENT;
-  header.e_type = ET_REL;
-  header.e_machine = EM_BPF;
-  header.e_version = EV_CURRENT;
-  header.e_ehsize = sizeof(header);
-  header.e_shentsize = sizeof(Elf64_Shdr);
-  header.e_shnum = 3;
-  header.e_shstrndx = 2;
-  std::array<Elf64_Shdr, 3> sections{};
-  sections[1].sh_name = 1;
-  sections[1].sh_type = SHT_PROGBITS;
-  sections[1].sh_offset = sizeof(header);
-  sections[1].sh_size = btf.size();
-  sections[1].sh_addralign = 1;
-  sections[2].sh_name = 6;
-  sections[2].sh_type = SHT_STRTAB;
-  sections[2].sh_offset = sizeof(header) + btf.size();
-  sections[2].sh_size = kNames.size();
-  sections[2].sh_addralign = 1;
-  header.e_shoff = (sections[2].sh_offset + kNames.size() + 7) / 8 * 8;
-  std::vector<std::byte> file(header.e_shoff + sizeof(sections));
-  std::memcpy(file.data(), &header, sizeof(header));
-  std::memcpy(file.data() + sizeof(header), btf.data(), btf.size());
-  std::memcpy(file.data() + sections[2].sh_offset, kNames.data(), kNames.size());
-  std::memcpy(file.data() + header.e_shoff, sections.data(), sizeof(sections));
-  return file;
+  test_support::ElfMaker maker;
+  maker.section(".BTF", btf);
+  return maker.bytes();
 }
 
 class KernelSpecTest : public testing::Test {

@@ -8,7 +8,7 @@ namespace {
 
 constexpr Kind kOffset = Kind::fieldByteOffset;
 
-class AmbiguityTest : public testing::Test {
+class AmbiguityTest : public ScenarioTest {
  protected:
   AmbiguityTest() {
     const TypeId integer = object_.integer();
@@ -61,9 +61,6 @@ class AmbiguityTest : public testing::Test {
 
   static std::int64_t fault(Fault fault) { return -static_cast<std::int64_t>(fault); }
 
-  Scenario scenario_;
-  BtfMaker& object_ = scenario_.object;
-  BtfMaker& kernel_ = scenario_.kernel;
   TypeId root_ = 0;
   TypeId theirs_ = 0;
 };

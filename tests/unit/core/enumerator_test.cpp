@@ -4,12 +4,8 @@
 namespace btfd::core {
 namespace {
 
-class EnumeratorTest : public testing::Test {
+class EnumeratorTest : public ScenarioTest {
  protected:
-  Scenario scenario_;
-  BtfMaker& object_ = scenario_.object;
-  BtfMaker& kernel_ = scenario_.kernel;
-
   Relocated wideValue(TypeId type, std::uint64_t local) {
     return scenario_.relocate(Kind::enumeratorValue, type, "0", wide(local));
   }

@@ -8,9 +8,8 @@ namespace btfd::core {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 
-class ExplainTest : public testing::Test {
+class ExplainTest : public ScenarioTest {
  protected:
   /// Why the object's question about the kernel has no answer.
   std::string reason(Kind kind, TypeId type, const char* access, const bpf_insn& instruction) {
@@ -27,10 +26,6 @@ class ExplainTest : public testing::Test {
         Types::ofObject(object_.btf()),
         {.section = 0, .instructionOffset = 0, .type = type, .access = object_.string(access), .kind = kind});
   }
-
-  Scenario scenario_;
-  BtfMaker& object_ = scenario_.object;
-  BtfMaker& kernel_ = scenario_.kernel;
 };
 
 TEST_F(ExplainTest, AMissingMemberIsNamedWithThoseThatComeNear) {

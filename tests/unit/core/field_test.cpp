@@ -4,7 +4,7 @@
 namespace btfd::core {
 namespace {
 
-class FieldTest : public testing::Test {
+class FieldTest : public ScenarioTest {
  protected:
   /// Both sides have a struct "s" with a field "f" of these types, after something of 4 bytes in the kernel.
   void types(TypeId object, TypeId kernel) {
@@ -18,9 +18,6 @@ class FieldTest : public testing::Test {
     return result.value();
   }
 
-  Scenario scenario_;
-  BtfMaker& object_ = scenario_.object;
-  BtfMaker& kernel_ = scenario_.kernel;
   TypeId root_ = 0;
 };
 

@@ -9,7 +9,7 @@ namespace {
 using testing::ElementsAre;
 
 /// The field lies at 4 in the object, at 8 in the kernel.
-class InstructionTest : public testing::Test {
+class InstructionTest : public ScenarioTest {
  protected:
   InstructionTest() { add(object_.unsignedInteger(), kernel_.unsignedInteger()); }
 
@@ -27,9 +27,6 @@ class InstructionTest : public testing::Test {
     return result.fault();
   }
 
-  Scenario scenario_;
-  BtfMaker& object_ = scenario_.object;
-  BtfMaker& kernel_ = scenario_.kernel;
   TypeId root_ = 0;
 };
 

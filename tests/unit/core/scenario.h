@@ -143,6 +143,14 @@ class Scenario {
   }
 };
 
+/// A test of one object and one kernel.
+class ScenarioTest : public testing::Test {
+ protected:
+  Scenario scenario_;
+  BtfMaker& object_ = scenario_.object;
+  BtfMaker& kernel_ = scenario_.kernel;
+};
+
 /// The relocation has its value, in the instruction too (a move).
 inline void expectResolved(const Relocated& result, std::uint64_t expected,
                            std::source_location place = std::source_location::current()) {

@@ -4,7 +4,7 @@
 namespace btfd::core {
 namespace {
 
-class TypeQuestionTest : public testing::Test {
+class TypeQuestionTest : public ScenarioTest {
  protected:
   std::uint64_t exists(TypeId type) {
     const auto result = scenario_.ask(Kind::typeExists, type, "0", 1);
@@ -25,10 +25,6 @@ class TypeQuestionTest : public testing::Test {
   bool compatible(Make&& make) {
     return compatible(make, make);
   }
-
-  Scenario scenario_;
-  BtfMaker& object_ = scenario_.object;
-  BtfMaker& kernel_ = scenario_.kernel;
 };
 
 TypeId integerOf(BtfMaker& maker) {
