@@ -1,5 +1,6 @@
 #include "daemon.h"
 
+#include "base/text.h"
 #include "log.h"
 #include "service/object_json.h"
 #include "varlink/embedded.h"
@@ -99,14 +100,6 @@ std::vector<std::string> changesForRestart(const config::Config& started, const 
     }
   }
   return changed;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) {
-    text += (text.empty() ? "" : ", ") + word;
-  }
-  return text;
 }
 
 /// Each program, map and link takes a descriptor.

@@ -36,6 +36,12 @@ std::size_t lengthOf(unsigned lead) {
   return lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 }
 
+void addHex(std::string& out, unsigned byte) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  out += kDigits[byte >> 4U];
+  out += kDigits[byte & 0xfU];
+}
+
 } // namespace
 
 Character characterAt(std::string_view text, std::size_t at) {
@@ -69,12 +75,19 @@ bool isShowable(std::string_view text) {
   return true;
 }
 
+std::string toHex(std::span<const std::byte> bytes) {
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (const std::byte byte : bytes) {
+    addHex(text, std::to_integer<unsigned>(byte));
+  }
+  return text;
+}
+
 void appendEscaped(std::string& out, std::string_view bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   for (const char byte : bytes) {
     out += "\\x";
-    out += kDigits[static_cast<unsigned char>(byte) >> 4U];
-    out += kDigits[static_cast<unsigned char>(byte) & 0xfU];
+    addHex(out, static_cast<unsigned char>(byte));
   }
 }
 

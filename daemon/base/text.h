@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,19 @@ bool isShowable(std::string_view text);
 
 /// `text` with what may not be shown as \xNN, byte by byte.
 std::string escaped(std::string_view text);
+
+/// Two hexadecimal digits, in lower case, for each byte.
+std::string toHex(std::span<const std::byte> bytes);
+
+/// The words with ", " between each two.
+template <typename Words>
+std::string joined(const Words& words) {
+  std::string text;
+  for (const auto& word : words) {
+    text += (text.empty() ? "" : ", ") + std::string(word);
+  }
+  return text;
+}
 
 /// Puts the bytes at the end of `out`, as \xNN each.
 void appendEscaped(std::string& out, std::string_view bytes);

@@ -73,12 +73,12 @@ Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors
   }
   const std::array programs{HeldProgram{.name = name, .descriptor = *held}};
   const SeamScope seam(programs);
-  const std::uint64_t missedBefore = seamCounters().missed;
-  if (const int error = bpf_object__load(&object); error < 0) {
-    if (seamCounters().missed != missedBefore) {
-      return std::unexpected(Failure{"io.btfd.NoKernelBtf", {{"message", "the object needs kernel BTF"}}});
-    }
-    return invalidObject("the object cannot be taken up again: " + std::string(std::strerror(-error)) +
+  const auto error = loadObject(object);
+  if (!error) {
+    return std::unexpected(error.error());
+  }
+  if (*error != 0) {
+    return invalidObject("the object cannot be taken up again: " + std::string(std::strerror(*error)) +
                          (log.warnings().empty() ? "" : ": " + log.warnings().front()));
   }
   auto link = attachProgram(mapsByName, **program, request.at("target"), "target", descriptors, log);

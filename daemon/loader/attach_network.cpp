@@ -13,7 +13,6 @@
 #include <net/if.h>
 #include <sched.h>
 #include <sys/socket.h>
-#include <sys/vfs.h>
 
 #ifndef SO_ATTACH_BPF
 #include <asm/socket.h>
@@ -23,19 +22,8 @@ namespace btfd::loader {
 
 namespace {
 
-/// A network namespace by its path. Looked at before it is opened: opening a device or pipe may have effects or wait.
-/// One error for all that is none, as the daemon sees files that its client may not know of.
 Result<UniqueFd> openNetworkNamespace(const std::string& path) {
-  const UniqueFd place(::open(path.c_str(), O_PATH | O_CLOEXEC));
-  struct statfs status{};
-  if (!place || ::fstatfs(place.get(), &status) < 0 || status.f_type != NSFS_MAGIC) {
-    return fail("'" + path + "' is no network namespace", EINVAL);
-  }
-  UniqueFd opened(::open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!opened) {
-    return failErrno("cannot open network namespace " + path, errno);
-  }
-  return opened;
+  return openOn(NSFS_MAGIC, path, 0, "network namespace");
 }
 
 /// This thread in another network namespace, until the end of the scope.

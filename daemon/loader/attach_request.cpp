@@ -1,5 +1,6 @@
 #include "attach_request.h"
 
+#include "base/text.h"
 #include "diagnosis.h"
 
 #include <algorithm>
@@ -13,14 +14,6 @@
 namespace btfd::loader {
 
 namespace {
-
-std::string join(std::initializer_list<std::string_view> fields) {
-  std::string joined;
-  for (const auto field : fields) {
-    joined += (joined.empty() ? "" : ", ") + std::string(field);
-  }
-  return joined;
-}
 
 Outcome<AttachedLink> attachedBy(std::string_view kind, const std::string& target, UniqueFd link) {
   AttachedLink attached{.kind = std::string(kind), .target = target, .descriptors = {}, .kernelId = kernelLinkId(link)};
@@ -45,6 +38,19 @@ std::optional<std::uint32_t> kernelLinkId(BorrowedFd link) {
   return info.id;
 }
 
+Result<UniqueFd> openOn(long fileSystem, const std::string& path, int flags, const std::string& what) {
+  const UniqueFd place(::open(path.c_str(), O_PATH | O_CLOEXEC | flags));
+  struct statfs status{};
+  if (!place || ::fstatfs(place.get(), &status) < 0 || status.f_type != fileSystem) {
+    return fail("'" + path + "' is no " + what, EINVAL);
+  }
+  UniqueFd opened(::open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_CLOEXEC | flags));
+  if (!opened) {
+    return failErrno("cannot open " + what + " " + path, errno);
+  }
+  return opened;
+}
+
 std::string sectionTarget(std::string_view section) {
   const auto slash = section.find('/');
   return std::string(slash == std::string_view::npos ? section : section.substr(slash + 1));
@@ -54,7 +60,7 @@ Outcome<void> AttachRequest::allowOnly(std::initializer_list<std::string_view> f
   for (const auto& [field, value] : target_.items()) {
     if (!value.is_null() && std::ranges::find(fields, field) == fields.end()) {
       std::string message = "program '" + name() + "' of type " + typeName() + " has no use for it";
-      message += fields.size() == 0 ? "; its section name says what it attaches to" : "; it takes " + join(fields);
+      message += fields.size() == 0 ? "; its section name says what it attaches to" : "; it takes " + joined(fields);
       return invalidParameter(path(field), std::move(message));
     }
     // Kernel and libbpf would take what is before it, and the answer would say the whole.
@@ -101,17 +107,11 @@ Outcome<BorrowedFd> AttachRequest::givenDescriptor(const std::string& what) {
 }
 
 Outcome<UniqueFd> AttachRequest::openCgroup(const std::string& directory) const {
-  // Looked at before it is opened, and one error for all that is none: the daemon sees what its client may not know of.
-  const UniqueFd place(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  struct statfs status{};
-  if (!place || ::fstatfs(place.get(), &status) < 0 || status.f_type != CGROUP2_SUPER_MAGIC) {
-    return invalidParameter(path("cgroup"), "'" + directory + "' is no directory of cgroup v2");
-  }
-  UniqueFd opened(::open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  auto opened = openOn(CGROUP2_SUPER_MAGIC, directory, O_DIRECTORY, "directory of cgroup v2");
   if (!opened) {
-    return invalidParameter(path("cgroup"), "cannot open cgroup " + directory + ": " + std::strerror(errno));
+    return invalidParameter(path("cgroup"), std::move(opened.error().message));
   }
-  return opened;
+  return std::move(*opened);
 }
 
 std::unexpected<Failure> AttachRequest::refused(const std::string& target, int code, const Reason& reason) const {

@@ -23,6 +23,11 @@ UniqueFd takeDescriptor(LinkHandle link);
 /// The kernel's id of `link`, if it has one.
 std::optional<std::uint32_t> kernelLinkId(BorrowedFd link);
 
+/// Opens what a client names by `path` and has to lie on a file system of this magic number (statfs(2)); `flags` as
+/// open(2) has them. Looked at before it is opened, since opening a device or pipe may have effects or wait; and one
+/// error for all that is no `what`, since the daemon sees files that its client may not know of.
+Result<UniqueFd> openOn(long fileSystem, const std::string& path, int flags, const std::string& what);
+
 /// What a section name says after its first slash, or all of it.
 std::string sectionTarget(std::string_view section);
 

@@ -103,7 +103,6 @@ Outcome<AttachedLink> attachIterator(AttachRequest& request) {
 
 } // namespace
 
-/// What the section name says, done by libbpf.
 Outcome<AttachedLink> attachBySection(AttachRequest& request, std::string_view kind,
                                       std::initializer_list<std::string_view> fields) {
   if (auto allowed = request.allowOnly(fields); !allowed) {

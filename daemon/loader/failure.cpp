@@ -3,6 +3,7 @@
 #include "base/near_misses.h"
 
 #include <cstring>
+#include <ranges>
 
 namespace btfd::loader {
 
@@ -58,13 +59,23 @@ std::unexpected<Failure> invalidObject(std::string message) {
   return std::unexpected(Failure{"io.btfd.InvalidObject", {{"message", std::move(message)}}});
 }
 
+Failure limitExceeded(std::string message, std::string_view limit, std::uint64_t maximum) {
+  nlohmann::json fields;
+  fields["message"] = std::move(message);
+  fields["limit"] = limit;
+  fields["maximum"] = maximum;
+  return {"io.btfd.LimitExceeded", std::move(fields)};
+}
+
+std::unexpected<Failure> noKernelBtf(std::string message) {
+  return std::unexpected(Failure{std::string(kNoKernelBtf), {{"message", std::move(message)}}});
+}
+
 std::unexpected<Failure> noSuchName(std::string_view kind, std::string_view name,
                                     const std::vector<std::string>& known) {
   const auto near = nearMisses(name, known);
-  std::string message = "the object has no " + std::string(kind) + " '" + std::string(name) + "'";
-  if (!near.empty()) {
-    message += "; did you mean '" + near.front() + "'?";
-  }
+  std::string message = "the object has no " + std::string(kind) + " '" + std::string(name) + "'" +
+                        didYouMean(near | std::views::take(1));
   nlohmann::json parameters{{"message", std::move(message)}, {"kind", kind}, {"name", name}};
   parameters["nearMisses"] = near;
   return std::unexpected(Failure{"io.btfd.NoSuchName", std::move(parameters)});

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <expected>
 #include <string>
 #include <string_view>
@@ -39,6 +40,14 @@ std::unexpected<Failure> invalidParameter(std::string_view path, std::string mes
 
 /// io.btfd.InvalidObject.
 std::unexpected<Failure> invalidObject(std::string message);
+
+/// io.btfd.LimitExceeded: `limit` is what the configuration or the interface calls it.
+Failure limitExceeded(std::string message, std::string_view limit, std::uint64_t maximum);
+
+/// The error of a job that needs kernel BTF where there is none to lend. `message` is whole without the reason, which
+/// only the front knows.
+inline constexpr std::string_view kNoKernelBtf = "io.btfd.NoKernelBtf";
+std::unexpected<Failure> noKernelBtf(std::string message);
 
 /// io.btfd.NoSuchName for `name`, with those of `known` that it may have been meant for.
 /// `kind`: program, map or variable.

@@ -2,6 +2,7 @@
 
 #include "attach.h"
 #include "base/memfd.h"
+#include "base/text.h"
 #include "diagnosis.h"
 #include "json_variable.h"
 #include "libbpf_log.h"
@@ -17,6 +18,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <span>
 
 #include <fcntl.h>
 
@@ -29,7 +31,7 @@ constexpr std::size_t kLogsBytes = std::size_t{4} << 20;
 
 /// The object file as something that nobody can change any more: the client's own memfd if it is sealed, else a copy.
 Result<UniqueFd> immutableImage(BorrowedFd given, const object::ClientBytes& bytes) {
-  if (!isSealed(given)) {
+  if (!bytes.isMapping()) {
     return sealedMemfd("btfd-object", bytes.bytes());
   }
   UniqueFd duplicate(::fcntl(given.get(), F_DUPFD_CLOEXEC, 3));
@@ -46,18 +48,12 @@ nlohmann::json describeProgram(const struct bpf_program& program, JobReply& repl
   if (bpf_prog_get_info_by_fd(fd, &info, &length) < 0) {
     info = {};
   }
-  std::string tag;
-  for (const unsigned char byte : info.tag) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    tag += kDigits[byte >> 4U];
-    tag += kDigits[byte & 0xfU];
-  }
   nlohmann::json described;
   described["name"] = bpf_program__name(&program);
   described["section"] = bpf_program__section_name(&program);
   described["type"] = libbpf_bpf_prog_type_str(bpf_program__type(&program));
   described["kernelId"] = info.id;
-  described["tag"] = std::move(tag);
+  described["tag"] = toHex(std::as_bytes(std::span(info.tag)));
   described["descriptor"] = reply.add(BorrowedFd(fd));
   return described;
 }
@@ -175,12 +171,10 @@ class LoadJob {
     if (described_ <= limits_.descriptionBytes) {
       return {};
     }
-    nlohmann::json fields;
-    fields["message"] = "the object has too many programs, maps and links, or too long names, to be described in " +
-                        std::to_string(limits_.descriptionBytes) + " bytes; split it, or leave programs out";
-    fields["limit"] = "descriptionBytes";
-    fields["maximum"] = limits_.descriptionBytes;
-    return std::unexpected(Failure{"io.btfd.LimitExceeded", std::move(fields)});
+    return std::unexpected(
+        limitExceeded("the object has too many programs, maps and links, or too long names, to be described in " +
+                          std::to_string(limits_.descriptionBytes) + " bytes; split it, or leave programs out",
+                      "descriptionBytes", limits_.descriptionBytes));
   }
 
   Outcome<void> checkRelocations() { return relocations_.check(*object_); }
@@ -274,15 +268,11 @@ class LoadJob {
   }
 
   Outcome<void> load() {
-    const std::uint64_t missedBefore = seamCounters().missed;
-    const int error = bpf_object__load(object_.get());
-    if (error == 0) {
-      return {};
+    const auto error = loadObject(*object_);
+    if (!error) {
+      return std::unexpected(error.error());
     }
-    if (seamCounters().missed != missedBefore) {
-      return std::unexpected(Failure{"io.btfd.NoKernelBtf", {{"message", "the object needs kernel BTF"}}});
-    }
-    return std::unexpected(loadFailure(-error));
+    return *error == 0 ? Outcome<void>{} : std::unexpected(loadFailure(*error));
   }
 
   Failure loadFailure(int code) const {

@@ -1,6 +1,7 @@
 #include "open_object.h"
 
 #include "object/checked_image.h"
+#include "seam.h"
 
 #include <bpf/btf.h>
 
@@ -53,11 +54,7 @@ Outcome<void> checkPins(struct bpf_object& object) {
 Outcome<GivenObject> readObject(BorrowedFd file, const JobLimits& limits) {
   auto bytes = object::ClientBytes::read(file, limits.objectBytes);
   if (!bytes && bytes.error().code == EFBIG) {
-    nlohmann::json fields;
-    fields["message"] = bytes.error().message;
-    fields["limit"] = "objectBytes";
-    fields["maximum"] = limits.objectBytes;
-    return std::unexpected(Failure{"io.btfd.LimitExceeded", std::move(fields)});
+    return std::unexpected(limitExceeded(bytes.error().message, "objectBytes", limits.objectBytes));
   }
   if (!bytes) {
     return invalidObject(bytes.error().message);
@@ -91,6 +88,15 @@ Outcome<ObjectHandle> openObject(const GivenObject& given, const std::string& na
     return std::unexpected(std::move(checked.error()));
   }
   return object;
+}
+
+Outcome<int> loadObject(struct bpf_object& object) {
+  const std::uint64_t missedBefore = seamCounters().missed;
+  const int error = bpf_object__load(&object);
+  if (error != 0 && seamCounters().missed != missedBefore) {
+    return noKernelBtf("the object needs kernel BTF");
+  }
+  return -error;
 }
 
 Outcome<Variable> findVariable(const struct bpf_object& object, const MapsByName& maps, const std::string& name) {

@@ -29,6 +29,10 @@ Outcome<GivenObject> readObject(BorrowedFd file, const JobLimits& limits);
 Outcome<ObjectHandle> openObject(const GivenObject& given, const std::string& name, const std::string& pinDirectory,
                                  const LibbpfLog& log);
 
+/// bpf_object__load: what it fails with as a positive errno value, 0 for success. io.btfd.NoKernelBtf if libbpf has
+/// asked for kernel BTF and there was none to lend.
+Outcome<int> loadObject(struct bpf_object& object);
+
 /// A global variable of an opened object: its BTF type, and the memory that its map will start with.
 struct Variable {
   std::uint32_t typeId;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <ranges>
 #include <string_view>
 
 #include <linux/perf_event.h>
@@ -60,9 +61,8 @@ Result<EventName> findEvent(const std::string& type, const std::string& name) {
   if (known.empty()) {
     return fail("there is no perf event type '" + type + "'; it is software or hardware", EINVAL);
   }
-  const auto near = nearMisses(name, known);
   return fail("there is no " + type + " event '" + name + "'" +
-                  (near.empty() ? "" : "; did you mean '" + near.front() + "'?"),
+                  didYouMean(nearMisses(name, known) | std::views::take(1)),
               EINVAL);
 }
 

@@ -13,11 +13,6 @@ namespace {
 /// How many records an error carries; more say nothing more to anybody.
 constexpr std::size_t kMostRecords = 50;
 
-std::unexpected<Failure> noKernelBtf() {
-  return std::unexpected(
-      Failure{"io.btfd.NoKernelBtf", {{"message", "the object has CO-RE relocations, which need kernel BTF"}}});
-}
-
 } // namespace
 
 Outcome<Relocations> Relocations::apply(GivenObject& given) {
@@ -29,7 +24,7 @@ Outcome<Relocations> Relocations::apply(GivenObject& given) {
       return relocations; // libbpf does it
     }
     if (lent.spec == nullptr) {
-      return noKernelBtf();
+      return noKernelBtf("the object has CO-RE relocations, which need kernel BTF");
     }
     relocations.targets_ = core::Targets(*lent.spec);
   }

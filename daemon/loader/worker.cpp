@@ -72,10 +72,6 @@ nlohmann::json failureBody(Failure failure) {
   return body;
 }
 
-Failure tooLarge(const Error& error) {
-  return {"io.btfd.LimitExceeded", {{"message", error.message}, {"limit", "messageBytes"}, {"maximum", kMaximumBody}}};
-}
-
 class Worker {
  public:
   Worker(UniqueFd channel, const WorkerSetup& setup) : channel_(std::move(channel)), limits_(setup.limits) {}
@@ -114,7 +110,8 @@ class Worker {
     }
     const auto sent = sendMessage(channel_, reply->body, reply->descriptors);
     if (!sent && sent.error().code == EMSGSIZE) {
-      return sendMessage(channel_, failureBody(tooLarge(sent.error())), {}).has_value();
+      return sendMessage(channel_, failureBody(limitExceeded(sent.error().message, "messageBytes", kMaximumBody)), {})
+          .has_value();
     }
     return sent.has_value();
   }

@@ -1,12 +1,13 @@
 #include "client_bytes.h"
 
 #include "base/memfd.h"
+#include "base/text.h"
 
 #include <openssl/evp.h>
 
 #include <array>
 #include <cerrno>
-#include <string_view>
+#include <span>
 #include <utility>
 
 #include <fcntl.h>
@@ -77,7 +78,7 @@ Result<ClientBytes> ClientBytes::read(BorrowedFd file, std::uint64_t limit) {
   if (memory == MAP_FAILED) {
     return failErrno("cannot map the object file", errno);
   }
-  ClientBytes bytes(static_cast<std::byte*>(memory), size);
+  ClientBytes bytes(static_cast<std::byte*>(memory), size, immutable);
   if (!immutable) {
     if (auto read = readAll(file, bytes.data_, size); !read) {
       return std::unexpected(std::move(read.error()));
@@ -87,11 +88,12 @@ Result<ClientBytes> ClientBytes::read(BorrowedFd file, std::uint64_t limit) {
 }
 
 ClientBytes::ClientBytes(ClientBytes&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), mapping_(other.mapping_) {}
 
 ClientBytes& ClientBytes::operator=(ClientBytes&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(mapping_, other.mapping_);
   return *this;
 }
 
@@ -105,14 +107,7 @@ std::string ClientBytes::digest() const {
   std::array<unsigned char, EVP_MAX_MD_SIZE> hash{};
   unsigned int length = 0;
   EVP_Digest(data_, size_, hash.data(), &length, EVP_sha256(), nullptr);
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  text.reserve(std::size_t{length} * 2);
-  for (unsigned int i = 0; i < length; ++i) {
-    text += kDigits[hash.at(i) >> 4U];
-    text += kDigits[hash.at(i) & 0xfU];
-  }
-  return text;
+  return toHex(std::as_bytes(std::span(hash).first(length)));
 }
 
 } // namespace btfd::object

@@ -27,6 +27,9 @@ class ClientBytes {
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return {data_, size_}; }
 
+  /// Whether the file was mapped, so that it holds these bytes for good; else they were copied.
+  [[nodiscard]] bool isMapping() const { return mapping_; }
+
   /// `part` of bytes(), to be written to. Only this process sees what is written; digest() does too.
   std::span<std::byte> writable(std::span<const std::byte> part) {
     return {data_ + (part.data() - data_), part.size()};
@@ -36,11 +39,12 @@ class ClientBytes {
   [[nodiscard]] std::string digest() const;
 
  private:
-  ClientBytes(std::byte* data, std::size_t size) : data_(data), size_(size) {}
+  ClientBytes(std::byte* data, std::size_t size, bool mapping) : data_(data), size_(size), mapping_(mapping) {}
 
   /// A private mapping: libelf wants memory that it may write to.
   std::byte* data_;
   std::size_t size_;
+  bool mapping_;
 };
 
 } // namespace btfd::object

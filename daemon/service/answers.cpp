@@ -30,26 +30,19 @@ Party partyOf(const varlink::Peer& peer) {
 
 loader::Failure failureOf(const Error& error) {
   if (error.code == EMSGSIZE) {
-    return limitExceeded(error.message, "messageBytes", varlink::kMessageLimit);
+    return loader::limitExceeded(error.message, "messageBytes", varlink::kMessageLimit);
   }
   if (error.code == EMFILE || error.code == ENFILE) {
     struct rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
-    return limitExceeded("the daemon has no file descriptor left for this (" + error.message +
-                             "); it has one open for each program, map and link. Unload what is not needed, or raise "
-                             "its RLIMIT_NOFILE (LimitNOFILE= of its unit), which is " +
-                             std::to_string(limit.rlim_cur),
-                         "descriptors", limit.rlim_cur);
+    return loader::limitExceeded(
+        "the daemon has no file descriptor left for this (" + error.message +
+            "); it has one open for each program, map and link. Unload what is not needed, or raise "
+            "its RLIMIT_NOFILE (LimitNOFILE= of its unit), which is " +
+            std::to_string(limit.rlim_cur),
+        "descriptors", limit.rlim_cur);
   }
   return {std::string(varlink::errors::kSystem), varlink::errors::systemFields(error.code)};
-}
-
-loader::Failure limitExceeded(std::string message, std::string_view limit, std::uint64_t maximum) {
-  nlohmann::json fields;
-  fields["message"] = std::move(message);
-  fields["limit"] = limit;
-  fields["maximum"] = maximum;
-  return {"io.btfd.LimitExceeded", std::move(fields)};
 }
 
 loader::Outcome<varlink::PreparedReply> prepareAnswer(const varlink::Call& call, const nlohmann::json& json,

@@ -33,9 +33,6 @@ Party partyOf(const varlink::Peer& peer);
 /// message would be too large, else io.systemd.System with its errno value.
 loader::Failure failureOf(const Error& error);
 
-/// io.btfd.LimitExceeded
-loader::Failure limitExceeded(std::string message, std::string_view limit, std::uint64_t maximum);
-
 /// Makes the answer `json` with duplicates of the descriptors that it refers to. The error is for the client.
 loader::Outcome<varlink::PreparedReply> prepareAnswer(const varlink::Call& call, const nlohmann::json& json,
                                                       const AnswerDescriptors& descriptors);

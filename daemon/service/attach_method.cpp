@@ -113,10 +113,10 @@ void AttachMethod::attached(const std::shared_ptr<Request>& request, loader::Cha
   const std::size_t bytes = describedBytes(*link);
   if (object->describedBytes + bytes > kDescriptionLimit) {
     undo(request, std::move(*link),
-         limitExceeded("with this link, the description of " + quoted(*object) + " would take more than " +
-                           std::to_string(kDescriptionLimit) + " bytes; detach others of its " +
-                           std::to_string(object->links.size()) + " links",
-                       "descriptionBytes", kDescriptionLimit));
+         loader::limitExceeded("with this link, the description of " + quoted(*object) + " would take more than " +
+                                   std::to_string(kDescriptionLimit) + " bytes; detach others of its " +
+                                   std::to_string(object->links.size()) + " links",
+                               "descriptionBytes", kDescriptionLimit));
     return;
   }
   AnswerDescriptors descriptors(request->wantDescriptors);

@@ -16,9 +16,9 @@ loader::Outcome<void> add(SelectedDescriptors& selected, const char* kind, const
                           BorrowedFd descriptor, const registry::Link* link = nullptr) {
   if (selected.entries.size() == varlink::kDescriptorLimit) {
     return std::unexpected(
-        limitExceeded("one answer carries at most " + std::to_string(varlink::kDescriptorLimit) +
-                          " descriptors, and more are asked for; name fewer programs, maps and links",
-                      "descriptors", varlink::kDescriptorLimit));
+        loader::limitExceeded("one answer carries at most " + std::to_string(varlink::kDescriptorLimit) +
+                                  " descriptors, and more are asked for; name fewer programs, maps and links",
+                              "descriptors", varlink::kDescriptorLimit));
   }
   nlohmann::json entry;
   entry["kind"] = kind;

@@ -1,19 +1,12 @@
 #include "job_submission.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 namespace btfd::service {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-
-namespace {
-
-constexpr std::string_view kNoKernelBtf = "io.btfd.NoKernelBtf";
-
-} // namespace
 
 struct JobSubmission::Submitted {
   std::shared_ptr<varlink::Call> call;
@@ -48,7 +41,7 @@ void JobSubmission::finished(const std::shared_ptr<Submitted>& submitted, Outcom
     return; // its outcome was on the way when the client went
   }
   submitted->call->onDisconnect({});
-  if (outcome || outcome.error().error != kNoKernelBtf) {
+  if (outcome || outcome.error().error != loader::kNoKernelBtf) {
     submitted->done(std::move(outcome));
     return;
   }

@@ -87,11 +87,12 @@ void ListMethod::answerAll(varlink::Call& call, const Filter& filter) const {
     ++count;
   }
   if (bytes > kAnswerLimit) {
-    answerFailure(call, limitExceeded("the " + std::to_string(count) + " objects take " + std::to_string(bytes) +
-                                          " bytes, more than the " + std::to_string(kAnswerLimit) +
-                                          " of one answer; call with 'more' to get one object an answer, or select by "
-                                          "labels or name",
-                                      "answerBytes", kAnswerLimit));
+    answerFailure(
+        call, loader::limitExceeded("the " + std::to_string(count) + " objects take " + std::to_string(bytes) +
+                                        " bytes, more than the " + std::to_string(kAnswerLimit) +
+                                        " of one answer; call with 'more' to get one object an answer, or select by "
+                                        "labels or name",
+                                    "answerBytes", kAnswerLimit));
     return;
   }
   nlohmann::json reply;

@@ -48,18 +48,18 @@ struct LoadMethod::Request {
 /// Whether all who ask can be told of the object, and its client be given what it wants.
 loader::Outcome<void> LoadMethod::checkDescription(const registry::Object& object, const Request& request) {
   if (object.describedBytes > kDescriptionLimit) {
-    return std::unexpected(
-        limitExceeded("the names of the object's programs, maps and links take " +
-                          std::to_string(object.describedBytes) + " bytes in a description, and one has at most " +
-                          std::to_string(kDescriptionLimit) + "; shorten the names, or split the object",
-                      "descriptionBytes", kDescriptionLimit));
+    return std::unexpected(loader::limitExceeded(
+        "the names of the object's programs, maps and links take " + std::to_string(object.describedBytes) +
+            " bytes in a description, and one has at most " + std::to_string(kDescriptionLimit) +
+            "; shorten the names, or split the object",
+        "descriptionBytes", kDescriptionLimit));
   }
   if (request.wantDescriptors && !request.dryRun && descriptorCount(object) > varlink::kDescriptorLimit) {
-    return std::unexpected(
-        limitExceeded("the object has " + std::to_string(descriptorCount(object)) +
-                          " descriptors, and one answer carries at most " + std::to_string(varlink::kDescriptorLimit) +
-                          "; load it without wantDescriptors and get them by name with GetDescriptors",
-                      "descriptors", varlink::kDescriptorLimit));
+    return std::unexpected(loader::limitExceeded(
+        "the object has " + std::to_string(descriptorCount(object)) + " descriptors, and one answer carries at most " +
+            std::to_string(varlink::kDescriptorLimit) +
+            "; load it without wantDescriptors and get them by name with GetDescriptors",
+        "descriptors", varlink::kDescriptorLimit));
   }
   return {};
 }
@@ -91,7 +91,9 @@ void LoadMethod::call(varlink::Call call) {
       Request{.call = std::move(call), .peer = peer, .labels = {}, .name = {}, .fileName = {}});
   request->labels = labelsOf(parameters);
   request->name = parameters.value("name", "");
-  request->fileName = objectFileName(parameters, descriptors);
+  if (request->name.empty()) {
+    request->fileName = objectFileName(parameters, descriptors);
+  }
   request->dryRun = parameters.value("dryRun", false);
   request->wantDescriptors = parameters.value("wantDescriptors", false);
 

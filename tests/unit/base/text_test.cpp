@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace btfd {
 namespace {
@@ -38,6 +41,18 @@ TEST(Text, WhatIsNoUtf8IsEscapedByteByByte) {
   EXPECT_EQ(escaped("\xe2\x80"), "\\xe2\\x80") << "cut off";
   EXPECT_EQ(escaped("\xc0\xaf"), "\\xc0\\xaf") << "a form that is too long";
   EXPECT_EQ(escaped("\xc3("), "\\xc3(");
+}
+
+TEST(ToHex, HasTwoDigitsForEachByte) {
+  EXPECT_EQ(toHex({}), "");
+  constexpr std::array kBytes{std::byte{0x00}, std::byte{0x0f}, std::byte{0xa7}, std::byte{0xff}};
+  EXPECT_EQ(toHex(kBytes), "000fa7ff");
+}
+
+TEST(Joined, PutsCommasBetween) {
+  EXPECT_EQ(joined(std::vector<std::string>{}), "");
+  EXPECT_EQ(joined(std::vector<std::string>{"a"}), "a");
+  EXPECT_EQ(joined(std::vector<std::string_view>{"a", "b", "c"}), "a, b, c");
 }
 
 } // namespace
