@@ -36,13 +36,14 @@ btf::KernelSpecSource specSource(const config::Config& config) {
   return source;
 }
 
-service::WorkerPool::Options poolOptions(const config::Config& config) {
+service::WorkerPool::Options poolOptions(const config::Config& config, Closers& closers) {
   service::WorkerPool::Options options;
   const std::size_t cores = std::thread::hardware_concurrency();
   options.count = config.workers.count != 0 ? config.workers.count : std::max<std::size_t>(2, cores);
   // Long verifications share the cores; past this, more at once would only take memory.
   options.maximumCount = options.count * 4;
   options.queueLimit = config.limits.queuedRequests;
+  options.closer = &closers.forSockets();
   return options;
 }
 
@@ -56,8 +57,9 @@ loader::WorkerSetup workerSetup(const config::Config& config, std::shared_ptr<co
   return setup;
 }
 
-varlink::ServerOptions serverOptions(const config::Config& config) {
+varlink::ServerOptions serverOptions(const config::Config& config, Closers& closers) {
   varlink::ServerOptions options;
+  options.closers = &closers;
   options.limits.connections = config.limits.connections;
   options.limits.connectionsPerUser = config.limits.connectionsPerUser;
   options.log = [](varlink::LogLevel level, const std::string& message) {
@@ -116,7 +118,7 @@ void raiseDescriptorLimit() {
 Daemon::Daemon(Options options, config::Config config, policy::Policy policy)
     : options_(std::move(options)), config_(std::move(config)), atStart_(config_), policy_(std::move(policy)),
       manager_(context_), kernelBtf_(context_, specSource(config_)),
-      workers_(context_, poolOptions(config_), workerSetup(config_, nullptr),
+      workers_(context_, poolOptions(config_, closers_), workerSetup(config_, nullptr),
                [this](const std::string& what) {
                  spdlog::warn("{}", what);
                  events_.emit("workerLost", what);
@@ -126,7 +128,7 @@ Daemon::Daemon(Options options, config::Config config, policy::Policy policy)
       varlinkService_({.vendor = "btfd", .product = "btfd", .version = BTFD_VERSION, .url = "https://varlink.org/"}),
       server_(context_, varlinkService_,
               [this] {
-                varlink::ServerOptions serverSettings = serverOptions(config_);
+                varlink::ServerOptions serverSettings = serverOptions(config_, closers_);
                 serverSettings.whoMayCall = policy_.whoMayConnect();
                 serverSettings.authorize = [this](const varlink::Peer& peer) { return policy_.mayConnect(peer); };
                 serverSettings.onConnectionClosed = [this](const varlink::Peer& peer) {
@@ -138,6 +140,9 @@ Daemon::Daemon(Options options, config::Config config, policy::Policy policy)
 
 Result<void> Daemon::run() {
   raiseDescriptorLimit();
+  if (auto started = closers_.start(); !started) {
+    return started;
+  }
   for (const auto step : {&Daemon::defineService, &Daemon::prepareKernelBtf, &Daemon::listen}) {
     if (auto done = (this->*step)(); !done) {
       return done;

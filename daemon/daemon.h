@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/closers.h"
 #include "base/unique_fd.h"
 #include "config/config.h"
 #include "options.h"
@@ -35,6 +36,7 @@ class Daemon {
   Result<void> reload();
   void stop();
 
+  Closers closers_; ///< Before all that has descriptors.
   Options options_;
   config::Config config_;
   /// What the daemon began with, for what only a restart changes.

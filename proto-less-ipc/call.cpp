@@ -9,8 +9,6 @@
 #include <cstring>
 #include <utility>
 
-#include <fcntl.h>
-
 namespace btfd::varlink {
 
 using nlohmann::json;
@@ -180,7 +178,7 @@ Result<std::vector<UniqueFd>> duplicate(std::span<const BorrowedFd> descriptors)
   std::vector<UniqueFd> duplicates;
   duplicates.reserve(descriptors.size());
   for (const BorrowedFd descriptor : descriptors) {
-    UniqueFd copy(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 0));
+    UniqueFd copy = descriptor.duplicate();
     if (!copy) {
       return failErrno("duplicate a file descriptor", errno);
     }

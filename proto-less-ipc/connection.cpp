@@ -38,7 +38,12 @@ void disarm(asio::steady_timer& timer) {
 
 Connection::Connection(asio::io_context& context, UniqueFd socket, Peer peer, std::shared_ptr<ConnectionHost> host)
     : host_(std::move(host)), peer_(std::make_shared<const Peer>(std::move(peer))), socket_(context, socket.release()),
-      receiveTimer_(context, kNever), sendTimer_(context, kNever), idle_(context, kNever) {}
+      receiveTimer_(context, kNever), sendTimer_(context, kNever), idle_(context, kNever),
+      reader_(kMessageLimit, closerOfPeer()) {}
+
+Connection::~Connection() {
+  closeSocket(); // of one that was not over when the event loop ended
+}
 
 void Connection::start() {
   watchHangup();
@@ -89,6 +94,10 @@ Connection::Step Connection::step() {
   }
   switch (*outcome) {
   case FrameReader::Outcome::message:
+    if (!mayHave(frame)) {
+      abandon("too many descriptors of its user wait to be closed");
+      return Step::end;
+    }
     handle(std::move(frame));
     return reader_.sawMore() ? Step::yield : Step::wait;
   case FrameReader::Outcome::progress:
@@ -230,9 +239,29 @@ void Connection::finish() {
     static_cast<void>(host_->accountUnfinished(std::exchange(accounted_, 0), 0));
   }
   disarm(receiveTimer_);
-  error_code ignored;
-  socket_.close(ignored);
+  closeSocket();
   host_->onClosed(*peer_);
+}
+
+void Connection::closeSocket() {
+  if (socket_.is_open()) {
+    // The peer is to learn of it even if the close takes its time: it closes what lies unread in the socket.
+    ::shutdown(socket_.native_handle(), SHUT_RDWR);
+    Closers* closers = host_->options().closers;
+    const UniqueFd closed(socket_.release(), closers == nullptr ? nullptr : &closers->forSockets());
+  }
+}
+
+Closer* Connection::closerOfPeer() const {
+  Closers* closers = host_->options().closers;
+  return closers == nullptr ? nullptr : &closers->ofUser(peer_->uid);
+}
+
+/// Whether the peer's user may have the service keep another message's descriptors.
+bool Connection::mayHave(const Frame& frame) const {
+  const Closer* closer = closerOfPeer();
+  return frame.descriptors.empty() || closer == nullptr ||
+         closer->pending() < host_->options().limits.unclosedDescriptors;
 }
 
 // ---- What they mean -------------------------------------------------------------------------------------------------

@@ -42,6 +42,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(boost::asio::io_context& context, UniqueFd socket, Peer peer, std::shared_ptr<ConnectionHost> host);
 
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection();
+
   /// Begins to serve. The connection keeps itself alive until it is over.
   void start();
 
@@ -80,6 +84,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void onHangup();
   void arm(boost::asio::steady_timer& timer, std::chrono::milliseconds timeout, const char* reason);
   void finish();
+  void closeSocket();
+  [[nodiscard]] Closer* closerOfPeer() const;
+  [[nodiscard]] bool mayHave(const Frame& frame) const;
 
   [[nodiscard]] BorrowedFd socket() { return BorrowedFd(socket_.native_handle()); }
 

@@ -111,13 +111,15 @@ Result<void> FrameReader::receive(BorrowedFd socket, std::size_t count) {
     if (received == 0) {
       return fail("the peer closed the connection inside a message");
     }
-    keepDescriptors(message);
+    if (auto kept = keepDescriptors(message); !kept) {
+      return kept;
+    }
     count -= static_cast<std::size_t>(received);
   }
   return {};
 }
 
-void FrameReader::keepDescriptors(const msghdr& message) {
+Result<void> FrameReader::keepDescriptors(const msghdr& message) {
   // CMSG_NXTHDR takes a pointer to non-const, but only reads.
   auto& header = const_cast<msghdr&>(message); // NOLINT(cppcoreguidelines-pro-type-const-cast)
   for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
@@ -128,7 +130,7 @@ void FrameReader::keepDescriptors(const msghdr& message) {
     for (std::size_t offset = 0; offset + sizeof(int) <= bytes; offset += sizeof(int)) {
       int descriptor = -1;
       std::memcpy(&descriptor, CMSG_DATA(part) + offset, sizeof descriptor);
-      partial_.descriptors.emplace_back(descriptor);
+      partial_.descriptors.emplace_back(descriptor, closer_);
     }
   }
   if ((message.msg_flags & MSG_CTRUNC) != 0) {
@@ -136,9 +138,11 @@ void FrameReader::keepDescriptors(const msghdr& message) {
     dropDescriptors(EMFILE);
   } else if (partial_.descriptors.size() > kDescriptorLimit) {
     dropDescriptors(E2BIG);
-  } else if (partial_.descriptorError != 0) {
-    partial_.descriptors.clear();
+  } else if (partial_.descriptorError != 0 && !partial_.descriptors.empty()) {
+    // To go on would let one message bring any number of descriptors, while closing them may take its time.
+    return fail("the peer sends descriptors without end", E2BIG);
   }
+  return {};
 }
 
 void FrameReader::dropDescriptors(int error) {

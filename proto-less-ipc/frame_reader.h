@@ -24,7 +24,8 @@ class FrameReader {
     closed,     ///< The peer sends no more, and nothing is left of what it sent.
   };
 
-  explicit FrameReader(std::size_t limit = kMessageLimit) : limit_(limit) {}
+  /// The descriptors that come are closed by `closer`, if there is one.
+  explicit FrameReader(std::size_t limit = kMessageLimit, Closer* closer = nullptr) : limit_(limit), closer_(closer) {}
 
   /// Reads at most one message from `socket` into `frame`. Works with blocking sockets (waits) and non-blocking ones.
   /// After an error (message past the limit, EOF inside a message, socket error) the stream has no known position:
@@ -39,10 +40,11 @@ class FrameReader {
 
  private:
   Result<void> receive(BorrowedFd socket, std::size_t count);
-  void keepDescriptors(const ::msghdr& message);
+  Result<void> keepDescriptors(const ::msghdr& message);
   void dropDescriptors(int error);
 
   std::size_t limit_;
+  Closer* closer_;
   Frame partial_;
   bool sawMore_ = false;
 };

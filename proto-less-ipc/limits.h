@@ -35,6 +35,10 @@ struct Limits {
   /// clients that each send most of a large message must not use up the daemon's memory.
   std::size_t unfinishedBytes = std::size_t{256} << 20;
 
+  /// Descriptors that a user has sent and whose close does not end (base/closer.h). Past it, the user's connections
+  /// that send more are closed, and new ones are refused.
+  std::size_t unclosedDescriptors = 1024;
+
   /// From the first byte of a message to its last.
   std::chrono::milliseconds receive{30'000};
 

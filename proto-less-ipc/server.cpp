@@ -70,6 +70,10 @@ class ServerCore final : public ConnectionHost, public std::enable_shared_from_t
   [[nodiscard]] bool hasRoomFor(uid_t uid) const;
   void noteRefusal(uid_t uid);
 
+  [[nodiscard]] Closer* socketCloser() const {
+    return options_.closers == nullptr ? nullptr : &options_.closers->forSockets();
+  }
+
   asio::io_context& context_;
   const Service* service_;
   ServerOptions options_;
@@ -121,7 +125,7 @@ asio::awaitable<void> ServerCore::acceptFrom(Listener listener) {
 /// Accepts who waits. False if the process lacks something for it.
 bool ServerCore::acceptSome(BorrowedFd listener) {
   for (int count = 0; count < kAcceptTurn; ++count) {
-    UniqueFd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueFd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK), socketCloser());
     if (socket) {
       if (const auto served = serve(std::move(socket)); !served) {
         log(LogLevel::debug, served.error().message);
@@ -143,7 +147,9 @@ Result<void> ServerCore::serve(UniqueFd socket) {
   }
   if (!hasRoomFor(peer->uid)) {
     noteRefusal(peer->uid);
-    return fail("connection of uid " + std::to_string(peer->uid) + " refused: too many connections", EBUSY);
+    return fail("connection of uid " + std::to_string(peer->uid) +
+                    " refused: too many connections, or descriptors that wait to be closed",
+                EBUSY);
   }
   const int flags = ::fcntl(socket.get(), F_GETFL);
   if ((flags & O_NONBLOCK) == 0 && ::fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK) != 0) {
@@ -161,6 +167,9 @@ bool ServerCore::hasRoomFor(uid_t uid) const {
   const Limits& limits = options_.limits;
   const auto found = connectionsOfUser_.find(uid);
   const std::size_t ofUser = found == connectionsOfUser_.end() ? 0 : found->second;
+  if (options_.closers != nullptr && options_.closers->ofUser(uid).pending() >= limits.unclosedDescriptors) {
+    return false;
+  }
   return connections_.size() < limits.connections &&
          ofUser < (uid == 0 ? limits.connectionsOfRoot : limits.connectionsPerUser);
 }
@@ -186,8 +195,8 @@ void ServerCore::noteRefusal(uid_t uid) {
 
 void ServerCore::stop() {
   for (const auto& listener : listeners_) {
-    error_code ignored;
-    listener->close(ignored);
+    // Closing it closes what clients who were not accepted yet have sent.
+    const UniqueFd closed(listener->release(), socketCloser());
   }
   listeners_.clear();
   for (const auto& [id, weak] : connections_) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/closers.h"
 #include "base/error.h"
 #include "base/unique_fd.h"
 #include "varlink/limits.h"
@@ -25,6 +26,10 @@ enum class LogLevel { debug, info, warning, error };
 /// What a server asks and tells its owner. All of it is called on the io_context's thread, and each may be left empty.
 struct ServerOptions {
   Limits limits;
+
+  /// Close the connections and the descriptors that come with calls, so that no client can make the thread wait. With
+  /// none, all is closed in place.
+  Closers* closers = nullptr;
 
   /// Whether a peer may call anything at all, asked at its first call. If not, that call is answered with
   /// org.varlink.service.PermissionDenied and the connection is closed.

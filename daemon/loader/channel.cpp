@@ -85,7 +85,7 @@ Result<std::vector<std::byte>> fromMemfd(BorrowedFd memfd) {
   return bytes;
 }
 
-void takeDescriptors(msghdr& message, std::vector<UniqueFd>& descriptors) {
+void takeDescriptors(msghdr& message, std::vector<UniqueFd>& descriptors, Closer* closer) {
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
       continue;
@@ -94,7 +94,7 @@ void takeDescriptors(msghdr& message, std::vector<UniqueFd>& descriptors) {
     for (std::size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
-      descriptors.emplace_back(fd);
+      descriptors.emplace_back(fd, closer);
     }
   }
 }
@@ -158,7 +158,7 @@ Result<std::optional<ChannelMessage>> ChannelReader::receive(BorrowedFd channel)
   if (got < 0) {
     return failErrno("cannot receive from the other process", errno);
   }
-  takeDescriptors(message, descriptors_);
+  takeDescriptors(message, descriptors_, closer_);
   if (got == 0) {
     return failErrno("the other process is gone", ECONNRESET);
   }

@@ -39,12 +39,16 @@ Result<void> sendMessage(BorrowedFd channel, const nlohmann::json& body, std::sp
 /// Puts messages together from packets, as there may be more descriptors than fit one.
 class ChannelReader {
  public:
+  /// The descriptors that come are closed by `closer`, if there is one.
+  explicit ChannelReader(Closer* closer = nullptr) : closer_(closer) {}
+
   /// Receives a packet from `channel`, and returns the message that it completes, if it does. With a non-blocking
   /// channel, error EAGAIN says that nothing is there. Error ECONNRESET: the peer is gone. EMFILE: this process had no
   /// room for the message's descriptors; the message has been taken, and the next can be.
   Result<std::optional<ChannelMessage>> receive(BorrowedFd channel);
 
  private:
+  Closer* closer_;
   std::vector<std::byte> body_;
   std::vector<UniqueFd> descriptors_;
   bool descriptorsLost_ = false;

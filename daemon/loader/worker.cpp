@@ -105,6 +105,9 @@ class Worker {
     }
     auto reply = kind == "load" ? runLoadJob(message.body, descriptors, limits_, verifierLog_)
                                 : runAttachJob(message.body, descriptors, limits_);
+    // Closing what came from a client may take as long as the client likes: it has to happen in the time of the job,
+    // before the front counts on this worker for another.
+    message.descriptors.clear();
     if (!reply) {
       return sendMessage(channel_, failureBody(shortened(std::move(reply.error()))), {}).has_value();
     }

@@ -24,8 +24,12 @@ nlohmann::json eventOf(const registry::Object& object, uid_t uid) {
   return event;
 }
 
+Party partyOf(uid_t uid, std::uint64_t connection) {
+  return uid == 0 ? Party{0, connection} : Party{uid, 0};
+}
+
 Party partyOf(const varlink::Peer& peer) {
-  return peer.uid == 0 ? Party{0, peer.connection} : Party{peer.uid, 0};
+  return partyOf(peer.uid, peer.connection);
 }
 
 loader::Failure failureOf(const Error& error) {

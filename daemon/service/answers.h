@@ -25,8 +25,9 @@ std::string quoted(const registry::Object& object);
 /// An io.btfd.Event about `object` that user `uid` is behind, but for kind, time and message.
 nlohmann::json eventOf(const registry::Object& object, uid_t uid);
 
-/// Whose turn a job of `peer` is: all jobs of one user, but each connection of root for itself, since root's are
+/// Whose turn a job of a user is: all jobs of one user, but each connection of root for itself, since root's are
 /// different services.
+Party partyOf(uid_t uid, std::uint64_t connection);
 Party partyOf(const varlink::Peer& peer);
 
 /// `error`, of the daemon itself, as the answer to a request: io.btfd.LimitExceeded if descriptors have run out or if a

@@ -142,6 +142,7 @@ void AttachMethod::attached(const std::shared_ptr<Request>& request, loader::Cha
 void AttachMethod::undo(const std::shared_ptr<Request>& request, registry::Link link, loader::Failure failure) {
   registry::Object only;
   only.owner = request->peer.uid;
+  only.connection = request->peer.connection;
   only.links.push_back(std::move(link));
   objects_.dismantle(std::move(only), [request, kept = std::move(failure)] { answerFailure(request->call, kept); });
 }

@@ -45,7 +45,7 @@ void HeldObjects::dismantle(registry::Object object, std::function<void()> then)
   for (registry::Map& map : object.maps) {
     descriptors.push_back(std::move(map.descriptor));
   }
-  workers_.release(std::move(body), std::move(descriptors),
+  workers_.release(std::move(body), std::move(descriptors), partyOf(object.owner, object.connection),
                    [this, owner = object.owner, pinned = !object.pinned.empty(), then = std::move(then)] {
                      if (pinned) {
                        sweepPins(owner);

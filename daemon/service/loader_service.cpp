@@ -58,6 +58,7 @@ void LoaderService::detach(varlink::Call call) {
   }
   registry::Object detached;
   detached.owner = object->owner;
+  detached.connection = object->connection;
   detached.links.push_back(std::move(*objects_.registry().takeLink(static_cast<std::uint64_t>(id))));
   object->describedBytes -= describedBytes(detached.links.front());
   nlohmann::json event = eventOf(*object, call.peer().uid);

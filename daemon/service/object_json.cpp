@@ -68,6 +68,10 @@ class AnswerReader {
     return descriptor;
   }
 
+  /// A descriptor of BPF's. Closing it does not block while a worker has a copy, and has to happen before the worker
+  /// closes that: it is to be the last (WorkerPool::release).
+  UniqueFd ownDescriptor(const nlohmann::json& index) { return UniqueFd(descriptor(index).release()); }
+
   registry::Program program(const nlohmann::json& json) {
     registry::Program program;
     program.name = json.at("name").get<std::string>();
@@ -75,7 +79,7 @@ class AnswerReader {
     program.type = json.at("type").get<std::string>();
     program.kernelId = number<std::uint32_t>(json.at("kernelId"));
     program.tag = json.at("tag").get<std::string>();
-    program.descriptor = descriptor(json.at("descriptor"));
+    program.descriptor = ownDescriptor(json.at("descriptor"));
     return program;
   }
 
@@ -87,7 +91,7 @@ class AnswerReader {
     map.keySize = number<std::uint32_t>(json.at("keySize"));
     map.valueSize = number<std::uint32_t>(json.at("valueSize"));
     map.maxEntries = number<std::uint32_t>(json.at("maxEntries"));
-    map.descriptor = descriptor(json.at("descriptor"));
+    map.descriptor = ownDescriptor(json.at("descriptor"));
     return map;
   }
 
@@ -101,7 +105,8 @@ class AnswerReader {
     }
     link.detachBySocketOption = json.at("detachBySocketOption").get<bool>();
     for (const auto& index : json.at("descriptors")) {
-      link.descriptors.push_back(descriptor(index));
+      // What has to be detached by a socket option is the client's socket.
+      link.descriptors.push_back(link.detachBySocketOption ? descriptor(index) : ownDescriptor(index));
     }
     return link;
   }

@@ -1,7 +1,6 @@
 #include "worker_pool.h"
 
 #include "answers.h"
-#include "worker_process.h"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -47,10 +47,11 @@ loader::Failure noWorker() {
           {{"message", "two workers that were to do this request were gone; nothing of the request was begun"}}};
 }
 
-loader::Failure deadlineExceeded(std::chrono::milliseconds deadline, std::string_view when) {
+loader::Failure deadlineExceeded(std::chrono::milliseconds deadline, std::string_view when,
+                                 std::string_view left = "nothing of it is left") {
   nlohmann::json parameters;
   parameters["message"] = "the request was not done after " + std::to_string(deadline.count()) + " ms, when " +
-                          std::string(when) + "; nothing of it is left";
+                          std::string(when) + "; " + std::string(left);
   parameters["deadlineMs"] = deadline.count();
   return {"io.btfd.DeadlineExceeded", std::move(parameters)};
 }
@@ -87,7 +88,8 @@ class WorkerPool::Worker : public std::enable_shared_from_this<Worker> {
  public:
   Worker(WorkerPool& pool, WorkerProcess process, std::uint64_t generation)
       : pool_(&pool), process_(std::move(process)), channel_(pool.context_, process_.channel.get()),
-        end_(pool.context_, process_.process.get()), timer_(pool.context_), generation_(generation) {}
+        end_(pool.context_, process_.process.get()), timer_(pool.context_), reader_(pool.options_.closer),
+        generation_(generation) {}
 
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -118,16 +120,18 @@ class WorkerPool::Worker : public std::enable_shared_from_this<Worker> {
       return sent;
     }
     running_ = std::move(pending);
+    holder_ = {running_->job.party, running_->release};
     if (running_->release) {
-      // The worker's copies have to be the last ones, as it is the closing that may wait.
-      running_->job.descriptors.clear();
-      return {};
+      running_->deadline = steady_clock::now() + pool_->options_.releaseDeadline;
+      // The worker's copies have to be the last ones, as it is the closing that ends a link. Of a client's descriptor
+      // they must not be: the worker would wait for the client.
+      std::erase_if(running_->job.descriptors,
+                    [](const UniqueFd& descriptor) { return descriptor.closer() == nullptr; });
     }
     timer_.expires_at(running_->deadline);
     timer_.async_wait([self = shared_from_this(), id = running_->id](const boost::system::error_code& error) {
-      if (!error && self->running_ && self->running_->id == id) {
-        self->expired_ = true;
-        self->kill();
+      if (!error && self->pool_ != nullptr && self->running_ && self->running_->id == id) {
+        self->expire();
       }
     });
     return {};
@@ -137,6 +141,20 @@ class WorkerPool::Worker : public std::enable_shared_from_this<Worker> {
   void kill() {
     dying_ = true;
     signal();
+  }
+
+  /// Ends the worker at its job's deadline. The job is answered when it has ended, as nothing is left of it then; but
+  /// a wait in the kernel that SIGKILL does not end (state D) must not hold up the answer.
+  void expire() {
+    expired_ = true;
+    kill();
+    pool_->replaceSoon();
+    timer_.expires_after(pool_->options_.killGrace);
+    timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      if (!error && self->pool_ != nullptr && self->running_) {
+        self->pool_->onStuck(*self);
+      }
+    });
   }
 
   /// Makes sure of the end of a worker that does not answer as it should.
@@ -159,6 +177,8 @@ class WorkerPool::Worker : public std::enable_shared_from_this<Worker> {
     boost::system::error_code ignored;
     channel_.cancel(ignored);
     static_cast<void>(channel_.release());
+    // Not by closing it, which is for the Closer.
+    ::shutdown(process_.channel.get(), SHUT_RDWR);
     process_.channel.reset();
   }
 
@@ -176,6 +196,12 @@ class WorkerPool::Worker : public std::enable_shared_from_this<Worker> {
     timer_.cancel();
     return std::exchange(running_, std::nullopt);
   }
+
+  /// It has answered, so that it is nobody's any more.
+  void free() { holder_.reset(); }
+
+  /// Whose job it does, or died of; it counts for that party until it has ended. And whether that is a release.
+  [[nodiscard]] const std::optional<std::pair<Party, bool>>& holder() const { return holder_; }
 
   [[nodiscard]] bool idle() const { return !running_ && !dying_ && !broken_; }
 
@@ -227,6 +253,7 @@ class WorkerPool::Worker : public std::enable_shared_from_this<Worker> {
   loader::ChannelReader reader_;
   std::uint64_t generation_;
   std::optional<Pending> running_;
+  std::optional<std::pair<Party, bool>> holder_;
   bool dying_ = false;
   bool broken_ = false;
   bool expired_ = false;
@@ -243,8 +270,11 @@ WorkerPool::~WorkerPool() {
 }
 
 Result<void> WorkerPool::start() {
+  if (auto started = forker_.start(); !started) {
+    return started;
+  }
   while (workers_.size() < options_.count) {
-    auto process = forkWorker(setup_);
+    auto process = forker_.fork(setup_, options_.closer);
     if (!process) {
       return std::unexpected(std::move(process.error()));
     }
@@ -275,12 +305,12 @@ WorkerPool::JobId WorkerPool::submit(Job job) {
   return id;
 }
 
-void WorkerPool::release(nlohmann::json body, std::vector<UniqueFd> descriptors, std::function<void()> done) {
+void WorkerPool::release(nlohmann::json body, std::vector<UniqueFd> descriptors, Party party,
+                         std::function<void()> done) {
   body["job"] = "release";
-  Job job{.body = std::move(body), .descriptors = std::move(descriptors), .party = {}, .deadline = {}, .done = {}};
+  Job job{.body = std::move(body), .descriptors = std::move(descriptors), .party = party, .deadline = {}, .done = {}};
   job.done = [done = std::move(done)](const loader::Outcome<loader::ChannelMessage>&, const Job&) { done(); };
-  releases_.push_back(
-      {.id = ++lastId_, .job = std::move(job), .deadline = steady_clock::time_point::max(), .release = true});
+  releases_.push_back({.id = ++lastId_, .job = std::move(job), .deadline = {}, .release = true});
   dispatch();
 }
 
@@ -298,6 +328,7 @@ void WorkerPool::cancel(JobId id) {
     if (worker->running() && worker->running()->id == id) {
       worker->takeJob();
       worker->kill();
+      replaceSoon();
       return;
     }
   }
@@ -332,7 +363,7 @@ std::size_t WorkerPool::runningJobs() const {
 }
 
 void WorkerPool::fork() {
-  auto process = forkWorker(setup_);
+  auto process = forker_.fork(setup_, options_.closer);
   if (!process) {
     onLost_(process.error().message + "; trying again");
     refillTimer_.expires_after(kForkRetry);
@@ -366,23 +397,36 @@ WorkerPool::Worker* WorkerPool::idleWorker() {
   return found == workers_.end() ? nullptr : found->get();
 }
 
-std::size_t WorkerPool::runningOf(const Party& party) const {
-  return static_cast<std::size_t>(std::ranges::count_if(workers_, [&](const auto& worker) {
-    return worker->running() && !worker->running()->release && worker->running()->job.party == party;
-  }));
+/// How many workers one party may have: one is always left to the others.
+std::size_t WorkerPool::share() const {
+  return std::max<std::size_t>(1, options_.count - 1);
+}
+
+std::size_t WorkerPool::heldBy(const Party& party) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      workers_, [&](const auto& worker) { return worker->holder() && worker->holder()->first == party; }));
+}
+
+std::size_t WorkerPool::releasesOf(const Party& party) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(workers_, [&](const auto& worker) { return worker->holder() == std::pair(party, true); }));
+}
+
+std::size_t WorkerPool::usableWorkers() const {
+  return static_cast<std::size_t>(std::ranges::count_if(workers_, [](const auto& worker) { return worker->usable(); }));
 }
 
 std::optional<WorkerPool::Pending> WorkerPool::next() {
-  // What is released frees the kernel of something, and is quick.
-  if (!releases_.empty()) {
-    Pending pending = std::move(releases_.front());
-    releases_.pop_front();
+  // What is released frees the kernel of something, and is quick: a party's loads do not hold it up.
+  const auto release = std::ranges::find_if(
+      releases_, [this](const Pending& pending) { return releasesOf(pending.job.party) < share(); });
+  if (release != releases_.end()) {
+    Pending pending = std::move(*release);
+    releases_.erase(release);
     return pending;
   }
-  // One worker is always left to the others.
-  const std::size_t share = std::max<std::size_t>(1, options_.count - 1);
   for (auto queue = queues_.begin(); queue != queues_.end(); ++queue) {
-    if (runningOf(queue->first) >= share) {
+    if (heldBy(queue->first) >= share()) {
       continue;
     }
     auto [party, waiting] = std::move(*queue);
@@ -498,7 +542,7 @@ void WorkerPool::armGrowthTimer() {
     if (error || (queued_ == 0 && releases_.empty())) {
       return;
     }
-    if (suspended_ == 0 && idleWorker() == nullptr && workers_.size() < options_.maximumCount) {
+    if (suspended_ == 0 && idleWorker() == nullptr && usableWorkers() < options_.maximumCount) {
       fork();
     }
     dispatch();
@@ -511,6 +555,7 @@ void WorkerPool::onAnswer(Worker& worker, loader::Outcome<loader::ChannelMessage
     worker.lose(); // an answer that nobody asked for
     return;
   }
+  worker.free();
   if (auto failure = outcome ? failureIn(outcome->body) : std::nullopt) {
     outcome = std::unexpected(std::move(*failure));
   }
@@ -530,8 +575,7 @@ void WorkerPool::retireSurplus() {
   if (queued_ > 0 || !releases_.empty()) {
     return;
   }
-  std::size_t alive =
-      static_cast<std::size_t>(std::ranges::count_if(workers_, [](const auto& worker) { return worker->usable(); }));
+  std::size_t alive = usableWorkers();
   for (const auto& worker : workers_) {
     if (alive > options_.count && worker->idle()) {
       worker->retire();
@@ -553,15 +597,32 @@ void WorkerPool::onEnd(Worker& worker) {
   const auto keptAlive = std::move(*found); // until this function is done
   workers_.erase(found);
   if (pending && pending->release) {
-    // Its descriptors were the front's, too, and go now; if that makes the kernel wait, it cannot be helped.
-    pending->job.descriptors.clear();
     finish(std::move(*pending), loader::ChannelMessage{});
   } else if (pending) {
     const auto deadline = pending->job.deadline;
     finish(std::move(*pending),
            std::unexpected(expired ? deadlineExceeded(deadline, "its worker was killed") : workerLost(end)));
   }
-  // In the background: forking takes longer than what else there may be to do now.
+  replaceSoon();
+}
+
+/// A worker that was killed at its job's deadline has not ended in time.
+void WorkerPool::onStuck(Worker& worker) {
+  auto pending = worker.takeJob();
+  onLost_("worker " + std::to_string(worker.process().pid) +
+          " was killed at its job's deadline, but waits in the kernel and does not end");
+  if (pending->release) {
+    finish(std::move(*pending), loader::ChannelMessage{});
+    return;
+  }
+  const auto deadline = pending->job.deadline;
+  finish(std::move(*pending),
+         std::unexpected(deadlineExceeded(deadline, "its worker was killed, which waits in the kernel",
+                                          "what was done of it ends with the worker")));
+}
+
+/// In the background: forking takes longer than what else there may be to do now.
+void WorkerPool::replaceSoon() {
   asio::post(context_, [this] {
     replenish();
     dispatch();

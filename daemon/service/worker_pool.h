@@ -5,6 +5,7 @@
 #include "loader/channel.h"
 #include "loader/failure.h"
 #include "loader/worker.h"
+#include "worker_process.h"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -54,6 +55,12 @@ class WorkerPool {
     std::size_t maximumCount = 8;
     /// Jobs that may wait.
     std::size_t queueLimit = 256;
+    /// What a release may take once a worker has begun it. It waits for the kernel, say for RCU at each link.
+    std::chrono::milliseconds releaseDeadline{60'000};
+    /// How long a killed worker may take to end before its job is answered without waiting for that.
+    std::chrono::milliseconds killGrace{1'000};
+    /// Closes what comes from workers, as they return descriptors of clients.
+    Closer* closer = nullptr;
   };
 
   /// What happens to workers, for the log and for Monitor.
@@ -73,8 +80,9 @@ class WorkerPool {
 
   JobId submit(Job job);
 
-  /// Drops links and descriptors, which may make the kernel wait: a lane of its own, without queue limit or deadline.
-  void release(nlohmann::json body, std::vector<UniqueFd> descriptors, std::function<void()> done);
+  /// Drops links and descriptors of `party`, which may make the kernel wait: a lane of its own, without queue limit.
+  /// `done` is called when they are gone or, past the deadline, when the end of the worker has to see to that.
+  void release(nlohmann::json body, std::vector<UniqueFd> descriptors, Party party, std::function<void()> done);
 
   /// Forgets a job that nobody waits for any more, and kills its worker if it runs.
   void cancel(JobId id);
@@ -108,13 +116,18 @@ class WorkerPool {
   void refuse(Pending pending, const Error& error);
   void putBack(Pending pending);
   std::optional<Pending> next();
-  [[nodiscard]] std::size_t runningOf(const Party& party) const;
+  [[nodiscard]] std::size_t share() const;
+  [[nodiscard]] std::size_t heldBy(const Party& party) const;
+  [[nodiscard]] std::size_t releasesOf(const Party& party) const;
+  [[nodiscard]] std::size_t usableWorkers() const;
   Worker* idleWorker();
   void expireQueued();
   void armQueueTimer();
   void armGrowthTimer();
   void onAnswer(Worker& worker, loader::Outcome<loader::ChannelMessage> outcome);
   void onEnd(Worker& worker);
+  void onStuck(Worker& worker);
+  void replaceSoon();
   void retireSurplus();
   void finish(Pending pending, loader::Outcome<loader::ChannelMessage> outcome);
 
@@ -123,6 +136,7 @@ class WorkerPool {
   loader::WorkerSetup setup_;
   std::uint64_t setupGeneration_ = 0;
   OnLost onLost_;
+  WorkerForker forker_;
   std::list<std::shared_ptr<Worker>> workers_;
   /// Parties take turns: the one whose job was taken goes to the end.
   std::deque<std::pair<Party, std::deque<Pending>>> queues_;

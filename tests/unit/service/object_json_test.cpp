@@ -1,3 +1,4 @@
+#include "base/closer.h"
 #include "service/object_json.h"
 #include "test_support/files.h"
 
@@ -54,6 +55,26 @@ TEST(TakeObject, TakesAllApart) {
   EXPECT_EQ(object->links[0].descriptors.size(), 2U);
   EXPECT_EQ(object->image.get(), numbers[4]);
   EXPECT_EQ(object->pinned, std::vector<std::string>{"/sys/fs/bpf/x"});
+}
+
+TEST(TakeObject, OnlyAClientsSocketIsLeftToTheCloser) {
+  auto body = goodBody();
+  auto socket = body["object"]["links"][0];
+  socket["detachBySocketOption"] = true;
+  socket["descriptors"] = nlohmann::json::array({5});
+  body["object"]["links"].push_back(socket);
+  auto answer = answerOf(body);
+  answer.descriptors.push_back(test_support::memfdOf("a socket"));
+  Closer closer;
+  for (UniqueFd& descriptor : answer.descriptors) {
+    descriptor = UniqueFd(descriptor.release(), &closer);
+  }
+  const auto object = takeObject(answer);
+  ASSERT_TRUE(object) << object.error().message;
+  EXPECT_EQ(object->programs.at(0).descriptor.closer(), nullptr);
+  EXPECT_EQ(object->maps.at(0).descriptor.closer(), nullptr);
+  EXPECT_EQ(object->links.at(0).descriptors.at(0).closer(), nullptr);
+  EXPECT_EQ(object->links.at(1).descriptors.at(0).closer(), &closer);
 }
 
 TEST(TakeObject, ALinkMayHaveNoKernelId) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -92,12 +93,13 @@ class WorkerPoolTest : public testing::Test {
 
   /// The workers' process ids: this process has no other children.
   static std::vector<pid_t> workers() {
-    const std::string self = std::to_string(::getpid());
-    std::ifstream file("/proc/" + self + "/task/" + self + "/children");
-    EXPECT_TRUE(file.good()) << "the kernel shows no children (CONFIG_PROC_CHILDREN)";
     std::vector<pid_t> pids;
-    for (pid_t pid = 0; file >> pid;) {
-      pids.push_back(pid);
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream file(thread.path() / "children");
+      EXPECT_TRUE(file.good()) << "the kernel shows no children (CONFIG_PROC_CHILDREN)";
+      for (pid_t pid = 0; file >> pid;) {
+        pids.push_back(pid);
+      }
     }
     return pids;
   }
@@ -142,6 +144,7 @@ class WorkerPoolTest : public testing::Test {
     return names;
   }
 
+  Closer closer_;
   boost::asio::io_context context_;
   std::vector<std::string> lost_;
   std::vector<Outcome> outcomes_;

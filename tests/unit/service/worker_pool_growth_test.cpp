@@ -1,33 +1,16 @@
 // How the number and the kind of workers changes.
+#include "service/worker_process.h"
+#include "test_support/lingering_socket.h"
 #include "worker_pool_fixture.h"
 
 #include <gmock/gmock.h>
 
-#include <array>
-
 namespace btfd::service {
 namespace {
 
+using test_support::CloseWatch;
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-/// A pipe, whose reading end sees the end of all writing ends.
-struct Pipe {
-  Pipe() {
-    std::array<int, 2> ends{};
-    EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), 0);
-    reading = UniqueFd(ends[0]);
-    writing = UniqueFd(ends[1]);
-  }
-
-  [[nodiscard]] bool closed() const {
-    char byte = 0;
-    return ::read(reading.get(), &byte, 1) == 0;
-  }
-
-  UniqueFd reading;
-  UniqueFd writing;
-};
 
 TEST_F(WorkerPoolTest, GrowsWhileAllAreBusyAndShrinksAgain) {
   start({.count = 1, .maximumCount = 2, .queueLimit = 16});
@@ -103,13 +86,13 @@ TEST_F(WorkerPoolTest, NothingIsForkedWhileForksAreSuspended) {
 
 TEST_F(WorkerPoolTest, ReleasingClosesDescriptorsInTheFrontToo) {
   start({.count = 1, .maximumCount = 1, .queueLimit = 16});
-  Pipe pipe;
+  CloseWatch watch;
   std::vector<UniqueFd> descriptors;
-  descriptors.push_back(std::move(pipe.writing));
+  descriptors.push_back(watch.take());
   bool done = false;
-  pool_->release({{"links", nlohmann::json::array()}}, std::move(descriptors), [&] { done = true; });
+  pool_->release({{"links", nlohmann::json::array()}}, std::move(descriptors), Party{}, [&] { done = true; });
   runUntil([&] { return done; });
-  EXPECT_TRUE(pipe.closed());
+  EXPECT_TRUE(watch.closed());
 }
 
 TEST_F(WorkerPoolTest, ReleasesGoOnWhileLoadsWait) {
@@ -118,13 +101,13 @@ TEST_F(WorkerPoolTest, ReleasesGoOnWhileLoadsWait) {
   submit("slow", {1, 0});
   submit("waiting", {1, 0}); // its party has its share
   submit("busy", {1, 0});
-  Pipe pipe;
+  CloseWatch watch;
   std::vector<UniqueFd> descriptors;
-  descriptors.push_back(std::move(pipe.writing));
+  descriptors.push_back(watch.take());
   bool released = false;
-  pool_->release(nlohmann::json::object(), std::move(descriptors), [&] { released = true; });
+  pool_->release(nlohmann::json::object(), std::move(descriptors), Party{}, [&] { released = true; });
   runUntil([&] { return released; });
-  EXPECT_TRUE(pipe.closed());
+  EXPECT_TRUE(watch.closed());
   EXPECT_THAT(doneNames(), ElementsAre("busy")) << "the loads still wait";
   resumeAll();
   runUntilDone(3);
@@ -134,14 +117,93 @@ TEST_F(WorkerPoolTest, AReleaseWhoseWorkerIsLostIsDoneAllTheSame) {
   start({.count = 1, .maximumCount = 1, .queueLimit = 16});
   const pid_t worker = workers().at(0);
   stop(worker);
-  Pipe pipe;
+  CloseWatch watch;
   std::vector<UniqueFd> descriptors;
-  descriptors.push_back(std::move(pipe.writing));
+  descriptors.push_back(watch.take());
   bool released = false;
-  pool_->release(nlohmann::json::object(), std::move(descriptors), [&] { released = true; });
+  pool_->release(nlohmann::json::object(), std::move(descriptors), Party{}, [&] { released = true; });
   ASSERT_EQ(::kill(worker, SIGKILL), 0);
   runUntil([&] { return released; });
-  EXPECT_TRUE(pipe.closed());
+  EXPECT_TRUE(watch.closed());
+}
+
+TEST_F(WorkerPoolTest, ReleasesCountForTheirParty) {
+  start({.count = 2, .maximumCount = 2, .queueLimit = 16});
+  stopAll();
+  int released = 0;
+  for (int i = 0; i < 4; ++i) {
+    pool_->release(nlohmann::json::object(), {}, {1, 0}, [&] { ++released; });
+  }
+  EXPECT_EQ(pool_->runningJobs(), 1U);
+  submit("another's", {2, 0});
+  EXPECT_EQ(pool_->runningJobs(), 2U);
+  resumeAll();
+  runUntilDone(1);
+  runUntil([&] { return released == 4; });
+}
+
+TEST_F(WorkerPoolTest, APartyThatReleasesHasToWaitWithItsLoads) {
+  start({.count = 2, .maximumCount = 2, .queueLimit = 16});
+  stopAll();
+  bool released = false;
+  pool_->release(nlohmann::json::object(), {}, {1, 0}, [&] { released = true; });
+  submit("load", {1, 0});
+  EXPECT_EQ(pool_->runningJobs(), 1U);
+  resumeAll();
+  runUntilDone(1);
+  EXPECT_TRUE(released);
+}
+
+TEST_F(WorkerPoolTest, AReleasePastItsDeadlineIsDone) {
+  start({.count = 1, .maximumCount = 1, .queueLimit = 16, .releaseDeadline = Milliseconds(50)});
+  const auto before = workers();
+  stopAll();
+  CloseWatch watch;
+  std::vector<UniqueFd> descriptors;
+  descriptors.push_back(watch.take());
+  bool released = false;
+  pool_->release(nlohmann::json::object(), std::move(descriptors), Party{}, [&] { released = true; });
+  runUntil([&] { return released; });
+  EXPECT_TRUE(watch.closed());
+  EXPECT_THAT(lost_, ElementsAre(testing::HasSubstr("deadline")));
+  runUntil([&] { return workers().size() == 1 && workers() != before; });
+}
+
+TEST_F(WorkerPoolTest, AWorkerDoesNotWaitToReleaseADescriptorOfAClient) {
+  ASSERT_TRUE(closer_.start());
+  start({.count = 1, .maximumCount = 1, .queueLimit = 16, .closer = &closer_});
+  const auto before = workers();
+  test_support::LingeringSocket socket;
+  std::vector<UniqueFd> descriptors;
+  descriptors.emplace_back(socket.take().release(), &closer_);
+  bool released = false;
+  pool_->release(nlohmann::json::object(), std::move(descriptors), Party{}, [&] { released = true; });
+  runUntil([&] { return released; });
+  EXPECT_EQ(closer_.pending(), 1U);
+  submit("next");
+  runUntilDone(1);
+  EXPECT_EQ(workers(), before);
+  EXPECT_THAT(lost_, IsEmpty());
+}
+
+TEST_F(WorkerPoolTest, AWorkerHasClosedWhatCameWithAJobWhenItAnswers) {
+  WorkerForker forker;
+  ASSERT_TRUE(forker.start());
+  const auto worker = forker.fork(setup(), nullptr);
+  ASSERT_TRUE(worker) << worker.error().message;
+  CloseWatch watch;
+  {
+    const UniqueFd object = test_support::memfdOf("no object");
+    const UniqueFd watched = watch.take();
+    nlohmann::json body;
+    body["job"] = "load";
+    body["parameters"]["objectFileDescriptor"] = 0;
+    ASSERT_TRUE(loader::sendMessage(worker->channel, body, std::vector<BorrowedFd>{object, watched}));
+  }
+  EXPECT_FALSE(watch.closed());
+  pollfd answer{.fd = worker->channel.get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&answer, 1, 20'000), 1);
+  EXPECT_TRUE(watch.closed());
 }
 
 } // namespace

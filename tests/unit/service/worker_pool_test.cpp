@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 
-#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
 
-#include <poll.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 
 namespace btfd::service {
 namespace {
@@ -12,6 +15,27 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+
+/// Lets a process of this one's stop at its end, as one whose end waits in the kernel. It does nothing else, either.
+class UnkillableProcess {
+ public:
+  explicit UnkillableProcess(pid_t process) : process_(process) {
+    EXPECT_EQ(::ptrace(PTRACE_SEIZE, process_, nullptr, PTRACE_O_TRACEEXIT), 0) << std::strerror(errno);
+    EXPECT_EQ(::ptrace(PTRACE_INTERRUPT, process_, nullptr, nullptr), 0);
+    EXPECT_EQ(::waitpid(process_, nullptr, 0), process_);
+  }
+
+  UnkillableProcess(const UnkillableProcess&) = delete;
+  UnkillableProcess& operator=(const UnkillableProcess&) = delete;
+
+  ~UnkillableProcess() {
+    EXPECT_EQ(::waitpid(process_, nullptr, 0), process_); // it has stopped at its end
+    EXPECT_EQ(::ptrace(PTRACE_DETACH, process_, nullptr, nullptr), 0);
+  }
+
+ private:
+  pid_t process_;
+};
 
 constexpr WorkerPool::Options kTwo{.count = 2, .maximumCount = 2, .queueLimit = 16};
 constexpr WorkerPool::Options kOne{.count = 1, .maximumCount = 1, .queueLimit = 16};
@@ -155,6 +179,45 @@ TEST_F(WorkerPoolTest, AJobPastItsDeadlineIsKilled) {
   EXPECT_THAT(outcomes_[0].parameters.at("message").get<std::string>(), HasSubstr("killed"));
   EXPECT_THAT(lost_, ElementsAre(HasSubstr("deadline")));
   runUntil([&] { return workers().size() == 1 && workers() != before; });
+}
+
+TEST_F(WorkerPoolTest, AWorkerThatDoesNotEndAtItsDeadlineHoldsUpNobody) {
+  start({.count = 1, .maximumCount = 1, .queueLimit = 16, .killGrace = Milliseconds(500)});
+  const pid_t worker = workers().at(0);
+  const UnkillableProcess unkillable(worker);
+  submit("stuck", {1, 0}, Milliseconds(50));
+  submit("patient", {2, 0});
+  runUntilDone(2);
+  EXPECT_THAT(doneNames(), ElementsAre("patient", "stuck")) << "by another worker, at once";
+  EXPECT_EQ(outcomes_[0].error, "io.btfd.InvalidObject");
+  EXPECT_EQ(outcomes_[1].error, "io.btfd.DeadlineExceeded");
+  EXPECT_THAT(outcomes_[1].parameters.at("message").get<std::string>(), HasSubstr("waits in the kernel"));
+  EXPECT_THAT(lost_, ElementsAre(HasSubstr("does not end")));
+  EXPECT_THAT(workers(), testing::Contains(worker));
+}
+
+TEST_F(WorkerPoolTest, AWorkerThatDoesNotEndCountsForItsParty) {
+  start({.count = 1, .maximumCount = 1, .queueLimit = 16, .killGrace = Milliseconds(10)});
+  auto unkillable = std::make_optional<UnkillableProcess>(workers().at(0));
+  submit("stuck", {1, 0}, Milliseconds(10));
+  runUntilDone(1);
+  submit("waits", {1, 0});
+  submit("another's", {2, 0});
+  runUntilDone(2);
+  EXPECT_THAT(doneNames(), ElementsAre("stuck", "another's"));
+  EXPECT_EQ(pool_->queuedJobs(), 1U);
+  unkillable.reset();
+  runUntilDone(3);
+}
+
+TEST_F(WorkerPoolTest, ACancelledJobWhoseWorkerDoesNotEndHoldsUpNobody) {
+  start(kOne);
+  const UnkillableProcess unkillable(workers().at(0));
+  const auto id = submit("cancelled", {1, 0});
+  submit("kept", {2, 0});
+  pool_->cancel(id);
+  runUntilDone(1);
+  EXPECT_THAT(doneNames(), ElementsAre("kept"));
 }
 
 TEST_F(WorkerPoolTest, TimeInTheQueueCounts) {
@@ -322,6 +385,21 @@ TEST_F(WorkerPoolTest, WorkersInheritNothingButStandardErrorAndTheirChannel) {
     return names.size() <= 4;
   });
   EXPECT_THAT(names, testing::UnorderedElementsAre("0", "1", "2", "3"));
+}
+
+TEST_F(WorkerPoolTest, WorkersDoNotEvenHaveToCloseWhatTheFrontHas) {
+  start(kOne);
+  const pid_t before = workers().at(0);
+  const UniqueFd secret = test_support::memfdOf("secret");
+  stopAtBirth(true);
+  ASSERT_EQ(::kill(before, SIGKILL), 0);
+  runUntil([&] { return workers().size() == 1 && workers().at(0) != before; });
+  const pid_t stopped = workers().at(0);
+  ASSERT_EQ(::waitpid(stopped, nullptr, WUNTRACED), stopped);
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(stopped) + "/fd")) {
+    EXPECT_THAT(std::filesystem::read_symlink(entry.path()).string(), testing::Not(HasSubstr("memfd")));
+  }
+  resume(stopped);
 }
 
 } // namespace

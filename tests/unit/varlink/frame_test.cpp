@@ -183,6 +183,22 @@ TEST(FrameReader, TheLargestMessageArrivesWholeAndLeavesNoBufferBehind) {
   EXPECT_EQ(reader.unfinishedBytes(), 0U);
 }
 
+TEST(FrameReader, DescriptorsWithoutEndEndTheStream) {
+  auto [here, there] = socketPair(SOCK_NONBLOCK);
+  std::vector<UniqueFd> files;
+  for (std::size_t count = 0; count < kDescriptorLimit; ++count) {
+    files.push_back(fileWith(""));
+  }
+  for (int part = 0; part < 3; ++part) {
+    sendWith(there, "a", files);
+  }
+  FrameReader reader;
+  Frame frame;
+  const auto outcome = reader.read(here, frame);
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code, E2BIG);
+}
+
 TEST(FrameReader, DescriptorsOfSeveralPartsPastTheLimitAreClosedAndTheMessageIsStillRead) {
   auto [here, there] = socketPair(SOCK_NONBLOCK);
   std::vector<UniqueFd> files;
