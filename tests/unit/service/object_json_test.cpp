@@ -61,7 +61,7 @@ TEST(TakeObject, OnlyAClientsSocketIsLeftToTheCloser) {
   auto body = goodBody();
   auto socket = body["object"]["links"][0];
   socket["detachBySocketOption"] = true;
-  socket["descriptors"] = nlohmann::json::array({5});
+  socket["descriptors"] = nlohmann::json::array({5U});
   body["object"]["links"].push_back(socket);
   auto answer = answerOf(body);
   answer.descriptors.push_back(test_support::memfdOf("a socket"));
