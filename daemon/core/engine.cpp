@@ -253,6 +253,7 @@ class Resolver {
     }
     request.type1 = request.type2 = {};
     failing_.clear();
+    Fault error = Fault::none;
     Resolution resolution{.local = *local, .target = {}};
     for (std::uint32_t index = 0; index < candidates_.size(); ++index) {
       if (round == Round::remaining && dropped_[index]) {
@@ -261,14 +262,19 @@ class Resolver {
       const TargetType& candidate = candidates_[index];
       const auto value = ask(request, *access, candidate);
       if (!value) {
-        request.fault = value.error();
-        return;
+        // The others are asked nevertheless: which of them lack it must not depend on their order.
+        error = error == Fault::none ? value.error() : error;
+        continue;
       }
       if (!*value) {
         failing_.push_back(index);
         continue;
       }
       merge(request, resolution, candidate, **value);
+    }
+    if (error != Fault::none) {
+      request.fault = error;
+      return;
     }
     if (request.type1.id == 0) {
       resolution.poison = !isQuestion(request.kind) && !isTypeKind(request.kind);

@@ -199,6 +199,14 @@ TEST_F(AmbiguityTest, EnumeratorsMustAgreeToo) {
   EXPECT_EQ(inEachOrder(both), (std::vector<std::int64_t>{6, 7}));
 }
 
+TEST_F(AmbiguityTest, ACandidateThatIsAnErrorDoesNotHideWhatTheNextOneLacks) {
+  const TypeId byte = kernel_.integer("s8", 1);
+  kernel_.structure("s", {{"a", theirs_, 0, 64}, {"b", byte, 4, 62}}, 64);
+  candidate("s", {{"a", 8}, {"b", 16}});
+  candidate("s", {{"a", 20}});
+  EXPECT_EQ(inEachOrder(offsetsOf({"0:0", "0:1"})), (std::vector<std::int64_t>{8, fault(Fault::bitfieldTooWide)}));
+}
+
 TEST_F(AmbiguityTest, OneQuestionOfManyInstructionsIsAnsweredAtEach) {
   candidate("s", {{"a", 8}});
   const Question good{.kind = kOffset, .type = root_, .access = "0:0", .code = {move(0)}};
