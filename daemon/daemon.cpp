@@ -60,6 +60,7 @@ loader::WorkerSetup workerSetup(const config::Config& config, std::shared_ptr<co
 varlink::ServerOptions serverOptions(const config::Config& config, Closers& closers) {
   varlink::ServerOptions options;
   options.closers = &closers;
+  options.limits.messageBytes = config.limits.messageBytes;
   options.limits.connections = config.limits.connections;
   options.limits.connectionsPerUser = config.limits.connectionsPerUser;
   options.log = [](varlink::LogLevel level, const std::string& message) {
@@ -91,6 +92,7 @@ std::vector<std::string> changesForRestart(const config::Config& started, const 
       {"kernelBtf.modules", started.kernelBtf.modules != wanted.kernelBtf.modules},
       {"workers.count", started.workers.count != wanted.workers.count},
       {"limits.queuedRequests", started.limits.queuedRequests != wanted.limits.queuedRequests},
+      {"limits.messageBytes", started.limits.messageBytes != wanted.limits.messageBytes},
       {"limits.connections", started.limits.connections != wanted.limits.connections},
       {"limits.connectionsPerUser", started.limits.connectionsPerUser != wanted.limits.connectionsPerUser},
       {"log.target", started.log.target != wanted.log.target},

@@ -81,6 +81,11 @@ bool Call::isOneway() const {
   return state_->message.oneway;
 }
 
+std::size_t Call::messageLimit() const {
+  const auto connection = state_->connection.lock();
+  return connection ? connection->messageLimit() : kMessageLimit;
+}
+
 bool Call::connected() const {
   const auto connection = state_->connection.lock();
   return connection && connection->reachable();
@@ -111,9 +116,9 @@ Result<PreparedReply> Call::prepare(const json& parameters, std::vector<UniqueFd
     connection->checkReply(*this, parameters);
   }
   std::string text = formatReply(parameters, false);
-  if (text.size() > kMessageLimit) {
+  if (text.size() > messageLimit()) {
     return fail("the answer takes " + std::to_string(text.size()) + " bytes, and a message has at most " +
-                    std::to_string(kMessageLimit),
+                    std::to_string(messageLimit()),
                 EMSGSIZE);
   }
   return PreparedReply(std::move(text), std::move(descriptors));
@@ -144,7 +149,7 @@ void Call::error(std::string_view name, const json& fields) {
     return;
   }
   std::string text = formatError(name, fields);
-  if (text.size() > kMessageLimit) {
+  if (text.size() > messageLimit()) {
     return systemError(EMSGSIZE);
   }
   answer(std::move(text), {});

@@ -73,6 +73,9 @@ class Call {
   /// Whether the caller wants no answer.
   [[nodiscard]] bool isOneway() const;
 
+  /// Bytes that an answer may take (Limits::messageBytes).
+  [[nodiscard]] std::size_t messageLimit() const;
+
   /// Whether an answer can still reach the caller.
   [[nodiscard]] bool connected() const;
 
@@ -85,7 +88,7 @@ class Call {
   void whenSent(std::function<void()> callback);
 
   /// Makes the (last) answer, for `reply`, while what it reports can still be undone: once made, it can be sent. Error
-  /// EMSGSIZE: it is larger than kMessageLimit; E2BIG: more than kDescriptorLimit descriptors.
+  /// EMSGSIZE: it is larger than `messageLimit`; E2BIG: more than kDescriptorLimit descriptors.
   [[nodiscard]] Result<PreparedReply> prepare(const nlohmann::json& parameters,
                                               std::vector<UniqueFd> descriptors = {}) const;
 

@@ -39,7 +39,7 @@ void disarm(asio::steady_timer& timer) {
 Connection::Connection(asio::io_context& context, UniqueFd socket, Peer peer, std::shared_ptr<ConnectionHost> host)
     : host_(std::move(host)), peer_(std::make_shared<const Peer>(std::move(peer))), socket_(context, socket.release()),
       receiveTimer_(context, kNever), sendTimer_(context, kNever), idle_(context, kNever),
-      reader_(kMessageLimit, closerOfPeer()) {}
+      reader_(host_->options().limits.messageBytes, closerOfPeer()) {}
 
 Connection::~Connection() {
   closeSocket(); // of one that was not over when the event loop ended

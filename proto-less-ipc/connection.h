@@ -58,6 +58,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   [[nodiscard]] bool reachable() const { return !peerGone_; }
 
+  /// Bytes of one message.
+  [[nodiscard]] std::size_t messageLimit() const { return host_->options().limits.messageBytes; }
+
   bool notify(std::string text, std::vector<UniqueFd> descriptors);
   void send(std::string text, std::vector<UniqueFd> descriptors);
   void onCallDone();

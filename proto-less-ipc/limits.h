@@ -5,7 +5,8 @@
 
 namespace btfd::varlink {
 
-/// Bytes of one message without its NUL. The same as sd-varlink's, so that what one side can send the other can read.
+/// Bytes of one message without its NUL, at most. The same as sd-varlink's, so that what one side can send the other can
+/// read.
 inline constexpr std::size_t kMessageLimit = std::size_t{16} << 20;
 
 /// Descriptors of one message: what the kernel lets one sendmsg carry (SCM_MAX_FD in the kernel's net/scm.h).
@@ -21,6 +22,9 @@ inline constexpr std::size_t kValueLimit = std::size_t{1} << 16;
 
 /// What one server grants its clients.
 struct Limits {
+  /// Bytes of one message, in either direction; at most kMessageLimit.
+  std::size_t messageBytes = kMessageLimit;
+
   /// Connections at once, as sd-varlink allows. Those past it are accepted and closed, so that nobody hangs in the
   /// backlog.
   std::size_t connections = 4096;

@@ -196,12 +196,12 @@ constexpr std::array kKeys{
         [](const json& v, Config& c) { return readInteger(v, 1, 65536, c.limits.connections); }},
     Key{"limits", "connectionsPerUser",
         [](const json& v, Config& c) { return readInteger(v, 1, 65536, c.limits.connectionsPerUser); }},
-    // The kernel refuses a log buffer of more than about 1 GiB; nobody reads 16 MiB.
+    // The kernel refuses a log buffer of more than about 1 GiB; more than 8 MiB fits no message.
     Key{"limits", "verifierLogBytes",
-        [](const json& v, Config& c) { return readInteger(v, 64 * kKiB, 16 * kMiB, c.limits.verifierLogBytes); }},
-    // The least carries the smallest log; clients with sd-varlink take no more than 16 MiB.
+        [](const json& v, Config& c) { return readInteger(v, 64 * kKiB, 8 * kMiB, c.limits.verifierLogBytes); }},
+    // The least carries the longest description of an object (1 MiB); clients with sd-varlink take no more than 16 MiB.
     Key{"limits", "messageBytes",
-        [](const json& v, Config& c) { return readInteger(v, 256 * kKiB, 256 * kMiB, c.limits.messageBytes); }},
+        [](const json& v, Config& c) { return readInteger(v, 2 * kMiB, 16 * kMiB, c.limits.messageBytes); }},
     Key{"log", "level", [](const json& v, Config& c) { return readLogLevel(v, c.log.level); }},
     Key{"log", "target", [](const json& v, Config& c) { return readLogTarget(v, c.log.target); }},
 };

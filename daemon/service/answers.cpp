@@ -32,9 +32,9 @@ Party partyOf(const varlink::Peer& peer) {
   return partyOf(peer.uid, peer.connection);
 }
 
-loader::Failure failureOf(const Error& error) {
+loader::Failure failureOf(const Error& error, std::size_t messageLimit) {
   if (error.code == EMSGSIZE) {
-    return loader::limitExceeded(error.message, "messageBytes", varlink::kMessageLimit);
+    return loader::limitExceeded(error.message, "messageBytes", messageLimit);
   }
   if (error.code == EMFILE || error.code == ENFILE) {
     struct rlimit limit{};
@@ -57,7 +57,7 @@ loader::Outcome<varlink::PreparedReply> prepareAnswer(const varlink::Call& call,
   }
   auto prepared = call.prepare(json, std::move(*duplicates));
   if (!prepared) {
-    return std::unexpected(failureOf(prepared.error()));
+    return std::unexpected(failureOf(prepared.error(), call.messageLimit()));
   }
   return std::move(*prepared);
 }

@@ -6,6 +6,7 @@
 #include "policy/policy.h"
 #include "registry/registry.h"
 #include "varlink/call.h"
+#include "varlink/limits.h"
 #include "worker_pool.h"
 
 #include <nlohmann/json.hpp>
@@ -32,7 +33,7 @@ Party partyOf(const varlink::Peer& peer);
 
 /// `error`, of the daemon itself, as the answer to a request: io.btfd.LimitExceeded if descriptors have run out or if a
 /// message would be too large, else io.systemd.System with its errno value.
-loader::Failure failureOf(const Error& error);
+loader::Failure failureOf(const Error& error, std::size_t messageLimit = varlink::kMessageLimit);
 
 /// Makes the answer `json` with duplicates of the descriptors that it refers to. The error is for the client.
 loader::Outcome<varlink::PreparedReply> prepareAnswer(const varlink::Call& call, const nlohmann::json& json,

@@ -86,13 +86,15 @@ void ListMethod::answerAll(varlink::Call& call, const Filter& filter) const {
     bytes += at->second.describedBytes;
     ++count;
   }
-  if (bytes > kAnswerLimit) {
+  // Half of a message leaves room for what the wire adds: descriptions are counted without.
+  const std::size_t limit = std::min(kAnswerLimit, call.messageLimit() / 2);
+  if (bytes > limit) {
     answerFailure(
         call, loader::limitExceeded("the " + std::to_string(count) + " objects take " + std::to_string(bytes) +
-                                        " bytes, more than the " + std::to_string(kAnswerLimit) +
+                                        " bytes, more than the " + std::to_string(limit) +
                                         " of one answer; call with 'more' to get one object an answer, or select by "
                                         "labels or name",
-                                    "answerBytes", kAnswerLimit));
+                                    "answerBytes", limit));
     return;
   }
   nlohmann::json reply;

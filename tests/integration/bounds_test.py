@@ -5,7 +5,7 @@ import os
 import subprocess
 import tempfile
 
-from btfd_client import VarlinkError
+from btfd_client import ConnectionLost, VarlinkError
 from harness import DaemonTest, eventually, object_bytes, object_path
 
 LABELS = {"key%02d%s" % (i, "k" * 50): "v" * 256 for i in range(64)}  # 20 KB
@@ -122,7 +122,7 @@ class BoundedLists(DaemonTest):
 
 
 class BoundedLogs(DaemonTest):
-    config = {"limits": {"verifierLogBytes": 16 << 20, "messageBytes": 32 << 20}}
+    config = {"limits": {"verifierLogBytes": 8 << 20}}
 
     def test_of_all_programs_together_are_bounded(self):
         """A log that is cut is the end of the whole one."""
@@ -130,7 +130,23 @@ class BoundedLogs(DaemonTest):
         self.assertEqual(len(logs), 100)
         for log in logs.values():
             self.assertIn("processed ", log)
-            self.assertLessEqual(len(log), (16 << 20) // 100)
+            self.assertLessEqual(len(log), (8 << 20) // 100)
+
+
+class BoundedMessages(DaemonTest):
+    config = {"limits": {"messageBytes": 2 << 20}}
+
+    def test_of_a_client(self):
+        self.client.call("io.btfd.List", {"name": "x" * ((2 << 20) - 1000)})
+        with self.assertRaises((ConnectionLost, OSError)):
+            self.client.call("io.btfd.List", {"name": "x" * (2 << 20)})
+
+    def test_of_the_daemon(self):
+        for _ in range(60):
+            self.load("no_btf_needed", labels=LABELS)
+        with self.refused("LimitExceeded", limit="answerBytes", maximum=1 << 20):
+            self.client.call("io.btfd.List")
+        self.assertEqual(len(list(self.client.stream("io.btfd.List"))), 60)
 
 
 class BoundedDescriptors(DaemonTest):

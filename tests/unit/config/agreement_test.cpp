@@ -85,7 +85,7 @@ bool accepts(const std::string& key, const json& value) {
                       {"connections", key == "limits.connectionsPerUser" ? 65536 : 1},
                       {"connectionsPerUser", 1},
                       {"verifierLogBytes", 65536},
-                      {"messageBytes", key == "limits.verifierLogBytes" ? 268'435'456 : 262'144}}}};
+                      {"messageBytes", key == "limits.verifierLogBytes" ? 16'777'216 : 2'097'152}}}};
   }
   document[pointer(key)] = value;
   return parse(document.dump(), "b.json").has_value();

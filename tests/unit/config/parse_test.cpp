@@ -45,7 +45,7 @@ TEST(Parse, EachKeyReachesItsMember) {
     "kernelBtf": {"load": "on-demand", "path": "/boot/vmlinux", "modules": false},
     "workers": {"count": 7},
     "limits": {"deadlineMs": 11, "maximumDeadlineMs": 12, "objectBytes": 5000, "queuedRequests": 14, "connections": 16,
-      "connectionsPerUser": 15, "verifierLogBytes": 70000, "messageBytes": 300000},
+      "connectionsPerUser": 15, "verifierLogBytes": 70000, "messageBytes": 3000000},
     "log": {"level": "warning", "target": "journal"}
   })",
                             "b.json");
@@ -64,7 +64,7 @@ TEST(Parse, EachKeyReachesItsMember) {
                  .connections = 16,
                  .connectionsPerUser = 15,
                  .verifierLogBytes = 70000,
-                 .messageBytes = 300000},
+                 .messageBytes = 3000000},
       .log = {.level = "warning", .target = LogTarget::Journal},
   };
   EXPECT_EQ(*config, expected);
@@ -181,7 +181,8 @@ TEST(Parse, LimitsThatContradictEachOtherAreErrors) {
   EXPECT_THAT(errorsOf("{\"limits\": {\n\"maximumDeadlineMs\": 5}}"),
               ElementsAre("b.json:2:1: limits.deadlineMs: 60000 is more than maximumDeadlineMs (5) allows"));
   EXPECT_THAT(errorsOf("{\"limits\": {\"connections\": 127}}"), ElementsAre(HasSubstr("connectionsPerUser: 128")));
-  EXPECT_THAT(errorsOf("{\"limits\": {\"verifierLogBytes\": 16777216}}"), ElementsAre(HasSubstr("half of it")));
+  EXPECT_THAT(errorsOf("{\"limits\": {\"messageBytes\": 2097152, \"verifierLogBytes\": 1048577}}"),
+              ElementsAre(HasSubstr("half of it")));
 }
 
 TEST(Parse, ContradictionsAreReportedBesideOtherErrors) {

@@ -182,6 +182,20 @@ TEST(ServerLimits, AMessagePastTheLimitIsClosed) {
   EXPECT_TRUE(server.eventually([&] { return server.closed_.size() == 1; }));
 }
 
+TEST(ServerLimits, MessagesAreLimitedInBothDirections) {
+  ServerOptions options;
+  options.limits.messageBytes = 100'000;
+  TestServer server(std::move(options));
+  auto client = server.client();
+  const auto fits = client.call(kEcho, json{{"text", std::string(99'000, 'x')}});
+  ASSERT_TRUE(fits);
+  EXPECT_TRUE(fits->error.empty());
+  const auto answer = client.call("org.example.test.Large", json{{"size", 100'000}});
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->parameters.at("errnoName"), "EMSGSIZE");
+  EXPECT_FALSE(client.call(kEcho, json{{"text", std::string(100'001, 'x')}})) << "the connection is closed";
+}
+
 class ListeningServer : public testing::Test {
  protected:
   void SetUp() override {
