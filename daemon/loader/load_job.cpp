@@ -2,6 +2,7 @@
 
 #include "attach.h"
 #include "base/memfd.h"
+#include "base/object_name.h"
 #include "base/text.h"
 #include "diagnosis.h"
 #include "json_variable.h"
@@ -119,7 +120,9 @@ class LoadJob {
       return std::unexpected(std::move(relocations.error()));
     }
     relocations_ = std::move(*relocations);
-    auto opened = openObject(*given_, parameters_.value("name", ""), pinDirectory_, log_);
+    const auto name = parameters_.find("name");
+    auto opened = openObject(*given_, name == parameters_.end() ? objectName(*file) : name->get<std::string>(),
+                             pinDirectory_, log_);
     if (!opened) {
       return std::unexpected(std::move(opened.error()));
     }

@@ -24,7 +24,7 @@ struct GivenObject {
 /// Reads and checks the object in `file`. What is wrong with it is io.btfd.InvalidObject.
 Outcome<GivenObject> readObject(BorrowedFd file, const JobLimits& limits);
 
-/// Opens what was read, as it is now. `name` is what it is to be called, its own name if empty; maps that it wants
+/// Opens what was read, as it is now. `name` is what it is to be called, if empty "object"; maps that it wants
 /// pinned by name go below `pinDirectory`. What libbpf finds wrong with it is io.btfd.InvalidObject.
 Outcome<ObjectHandle> openObject(const GivenObject& given, const std::string& name, const std::string& pinDirectory,
                                  const LibbpfLog& log);

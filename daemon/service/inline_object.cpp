@@ -38,7 +38,7 @@ Result<UniqueFd> decodeInlineObject(std::string_view base64) {
   }
   bytes.resize(static_cast<std::size_t>(decoded) - padding); // which it counts as bytes
 
-  return sealedMemfd("btfd-inline-object", std::as_bytes(std::span(bytes)));
+  return sealedMemfd("object", std::as_bytes(std::span(bytes)));
 }
 
 } // namespace btfd::service

@@ -1,5 +1,6 @@
 #include "load_request.h"
 
+#include "base/object_name.h"
 #include "base/text.h"
 
 #include <cstdint>
@@ -10,8 +11,6 @@ namespace btfd::service {
 
 namespace {
 
-// What people read in tables and logs, and select by; longer texts belong elsewhere.
-constexpr std::size_t kMaximumName = 64;
 constexpr std::size_t kMaximumLabels = 64;
 constexpr std::size_t kMaximumLabelKey = 64;
 constexpr std::size_t kMaximumLabelValue = 256;
@@ -25,8 +24,8 @@ std::optional<InvalidField> checkName(const nlohmann::json& parameters) {
     return std::nullopt;
   }
   const auto& text = name->get_ref<const std::string&>();
-  if (text.empty() || text.size() > kMaximumName || !isShowable(text)) {
-    return InvalidField{"name", "has to have 1 to " + std::to_string(kMaximumName) +
+  if (text.empty() || text.size() > kMaximumObjectName || !isShowable(text)) {
+    return InvalidField{"name", "has to have 1 to " + std::to_string(kMaximumObjectName) +
                                     " bytes without control and format characters"};
   }
   return std::nullopt;
@@ -115,7 +114,7 @@ std::string objectFileName(const nlohmann::json& parameters, const std::vector<U
       file = file.stem();
     }
   }
-  return file.native().size() <= kMaximumName && isShowable(file.native()) ? file.string() : std::string{};
+  return file.native().size() <= kMaximumObjectName && isShowable(file.native()) ? file.string() : std::string{};
 }
 
 } // namespace btfd::service

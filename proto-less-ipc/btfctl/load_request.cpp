@@ -1,5 +1,6 @@
 #include "btfctl/load_request.h"
 
+#include "base/object_name.h"
 #include "btfctl/duration.h"
 #include "btfctl/object_file.h"
 #include "btfctl/reused_map.h"
@@ -8,7 +9,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
-#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -144,27 +144,6 @@ Result<void> addDeadline(const LoadOptions& options, json& parameters) {
   return {};
 }
 
-/// What the daemon takes as a name: io.btfd.varlink, method Load.
-constexpr std::size_t kMaximumName = 64;
-
-bool isControl(char character) {
-  return static_cast<unsigned char>(character) < 0x20 || character == 0x7f;
-}
-
-/// The name of the file at `path` without directory and ".o" or ".bpf.o". Empty when that is no name that the daemon
-/// takes: then the object's own serves.
-std::string nameOfFile(const std::string& path) {
-  if (path == "-") {
-    return {};
-  }
-  std::filesystem::path file = std::filesystem::path(path).filename().stem();
-  if (file.extension() == ".bpf") {
-    file = file.stem();
-  }
-  std::string name = file.string();
-  return name.size() > kMaximumName || std::ranges::any_of(name, isControl) ? std::string{} : name;
-}
-
 } // namespace
 
 Result<json> parseLabels(const std::vector<std::string>& labels) {
@@ -191,7 +170,8 @@ Result<std::int64_t> parseDeadline(const std::string& text) {
 
 Result<json> loadParameters(const LoadOptions& options) {
   json parameters = json::object();
-  if (std::string name = options.name.empty() ? nameOfFile(options.object) : options.name; !name.empty()) {
+  const bool isFile = options.object != "-";
+  if (std::string name = options.name.empty() && isFile ? objectName(options.object) : options.name; !name.empty()) {
     parameters["name"] = std::move(name);
   }
   if (options.logLevel != 0) {

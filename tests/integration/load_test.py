@@ -4,6 +4,7 @@ import ctypes
 import hashlib
 import os
 import struct
+import tempfile
 import time
 
 import bpf
@@ -115,6 +116,20 @@ class NameAndLabels(DaemonTest):
     def test_name_of_64_bytes(self):
         for name in ("n" * 64, "é" * 32, "with space", "a/b:c"):
             self.assertEqual(self.load("no_btf_needed", name=name)["object"]["name"], name)
+
+    def test_without_a_name_that_of_the_file_serves(self):
+        data = object_bytes("no_btf_needed")
+        with tempfile.NamedTemporaryFile(prefix="probe", suffix=".bpf.o") as f:
+            f.write(data)
+            f.flush()
+            loaded = self.client.call("io.btfd.Load", {"objectFileDescriptor": 0}, [f])["object"]
+            self.assertEqual(loaded["name"], os.path.basename(f.name).removesuffix(".bpf.o"))
+        for name in ("line\nbreak.o", "n" * 65):
+            with tempfile.TemporaryDirectory() as at, open(os.path.join(at, name), "w+b") as f:
+                f.write(data)
+                f.flush()
+                loaded = self.client.call("io.btfd.Load", {"objectFileDescriptor": 0}, [f])["object"]
+                self.assertEqual(loaded["name"], "object")
 
     def test_names_that_are_refused(self):
         for name in ("", "n" * 65, "é" * 33, "line\nbreak", "nul\0", "tab\t", "\x7f", "\x1b[31m", "\u0085"):
