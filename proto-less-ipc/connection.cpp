@@ -14,6 +14,7 @@
 #include <exception>
 #include <utility>
 
+#include <malloc.h>
 #include <sys/socket.h>
 
 namespace btfd::varlink::detail {
@@ -25,6 +26,9 @@ using boost::system::error_code;
 namespace {
 
 constexpr auto kNever = asio::steady_timer::time_point::max();
+
+/// Bytes of a call from which on its memory is worth to be given back.
+constexpr std::size_t kLargeCall = std::size_t{1} << 20;
 
 bool hasDeadline(const asio::steady_timer& timer) {
   return timer.expiry() != kNever;
@@ -267,6 +271,7 @@ bool Connection::mayHave(const Frame& frame) const {
 // ---- What they mean -------------------------------------------------------------------------------------------------
 
 void Connection::handle(Frame frame) {
+  largeCall_ = frame.text.size() > kLargeCall;
   auto message = parseCall(frame.text);
   if (!message) {
     return abandon(message.error().message);
@@ -301,6 +306,10 @@ void Connection::onCallDone() {
   callPending_ = false;
   onDisconnect_ = nullptr;
   onSent_ = nullptr;
+  if (std::exchange(largeCall_, false)) {
+    // Once the call and what was made of it are gone. Else the heap, with something small at its end, stays as large.
+    asio::post(socket_.get_executor(), [] { ::malloc_trim(0); });
+  }
   idle_.cancel();
 }
 

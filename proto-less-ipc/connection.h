@@ -107,8 +107,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool authorized_ = false;
   bool callPending_ = false;
   bool draining_ = false;
-  bool peerGone_ = false; ///< Nothing can be sent any more.
-  bool closing_ = false;  ///< Nothing is to be read any more.
+  bool largeCall_ = false; ///< The call under way took much memory.
+  bool peerGone_ = false;  ///< Nothing can be sent any more.
+  bool closing_ = false;   ///< Nothing is to be read any more.
 };
 
 } // namespace btfd::varlink::detail

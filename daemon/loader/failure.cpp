@@ -78,7 +78,8 @@ std::unexpected<Failure> noSuchName(std::string_view kind, std::string_view name
                         didYouMean(near | std::views::take(1));
   nlohmann::json parameters{{"message", std::move(message)}, {"kind", kind}, {"name", name}};
   parameters["nearMisses"] = near;
-  return std::unexpected(Failure{"io.btfd.NoSuchName", std::move(parameters)});
+  // The client's name may be as long as a message, and is in here twice.
+  return std::unexpected(shortened({"io.btfd.NoSuchName", std::move(parameters)}));
 }
 
 } // namespace btfd::loader

@@ -2,7 +2,6 @@
 
 #include "attach.h"
 #include "base/memfd.h"
-#include "base/object_name.h"
 #include "base/text.h"
 #include "diagnosis.h"
 #include "json_variable.h"
@@ -28,7 +27,7 @@ namespace btfd::loader {
 namespace {
 
 /// What the verifier's logs of all programs together may take in an answer, unless a single one may take more.
-constexpr std::size_t kLogsBytes = std::size_t{4} << 20;
+constexpr std::size_t kLogsBytes = std::size_t{2} << 20;
 
 /// The object file as something that nobody can change any more: the client's own memfd if it is sealed, else a copy.
 Result<UniqueFd> immutableImage(BorrowedFd given, const object::ClientBytes& bytes) {
@@ -120,9 +119,7 @@ class LoadJob {
       return std::unexpected(std::move(relocations.error()));
     }
     relocations_ = std::move(*relocations);
-    const auto name = parameters_.find("name");
-    auto opened = openObject(*given_, name == parameters_.end() ? objectName(*file) : name->get<std::string>(),
-                             pinDirectory_, log_);
+    auto opened = openObject(*given_, parameters_.value("name", ""), pinDirectory_, log_);
     if (!opened) {
       return std::unexpected(std::move(opened.error()));
     }

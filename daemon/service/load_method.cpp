@@ -21,11 +21,11 @@ std::size_t descriptorCount(const registry::Object& object) {
   return object.programs.size() + object.maps.size() + object.links.size();
 }
 
-nlohmann::json makeReply(nlohmann::json object, const nlohmann::json& verifierLogs) {
+nlohmann::json makeReply(nlohmann::json object, nlohmann::json verifierLogs) {
   nlohmann::json reply;
   reply["object"] = std::move(object);
   if (!verifierLogs.is_null()) {
-    reply["verifierLogs"] = verifierLogs;
+    reply["verifierLogs"] = std::move(verifierLogs);
   }
   return reply;
 }
@@ -38,8 +38,6 @@ struct LoadMethod::Request {
   varlink::Peer peer;
   registry::Labels labels;
   std::string name;
-  /// Of the object's file: what a failure is told by where there is no name.
-  std::string fileName;
   bool dryRun = false;
   bool wantDescriptors = false;
   steady_clock::time_point start = steady_clock::now();
@@ -87,12 +85,11 @@ void LoadMethod::call(varlink::Call call) {
   }
 
   const varlink::Peer peer = call.peer();
-  auto request = std::make_shared<Request>(
-      Request{.call = std::move(call), .peer = peer, .labels = {}, .name = {}, .fileName = {}});
+  auto request = std::make_shared<Request>(Request{.call = std::move(call), .peer = peer, .labels = {}, .name = {}});
   request->labels = labelsOf(parameters);
-  request->name = parameters.value("name", "");
-  if (request->name.empty()) {
-    request->fileName = objectFileName(parameters, descriptors);
+  request->name = objectNameOf(parameters, descriptors);
+  if (!request->name.empty()) {
+    parameters["name"] = request->name;
   }
   request->dryRun = parameters.value("dryRun", false);
   request->wantDescriptors = parameters.value("wantDescriptors", false);
@@ -135,15 +132,19 @@ void LoadMethod::loaded(const std::shared_ptr<Request>& request, loader::Channel
     undo(request, std::move(*object), std::move(fits.error()));
     return;
   }
-  const nlohmann::json verifierLogs = message.body.value("verifierLogs", nlohmann::json());
+  nlohmann::json verifierLogs; // megabytes, which are not copied
+  if (const auto logs = message.body.find("verifierLogs"); logs != message.body.end()) {
+    verifierLogs = std::move(*logs);
+  }
   if (request->dryRun) {
-    answerDryRun(request, std::move(*object), verifierLogs);
+    answerDryRun(request, std::move(*object), std::move(verifierLogs));
     return;
   }
   // Before it is recorded: an object that its client cannot be told of must not stay.
   objects_.registry().giveIds(*object);
   AnswerDescriptors descriptors(request->wantDescriptors);
-  auto prepared = prepareAnswer(request->call, makeReply(toJson(*object, descriptors), verifierLogs), descriptors);
+  auto prepared =
+      prepareAnswer(request->call, makeReply(toJson(*object, descriptors), std::move(verifierLogs)), descriptors);
   if (!prepared) {
     undo(request, std::move(*object), std::move(prepared.error()));
     return;
@@ -156,9 +157,9 @@ void LoadMethod::loaded(const std::shared_ptr<Request>& request, loader::Channel
 }
 
 void LoadMethod::answerDryRun(const std::shared_ptr<Request>& request, registry::Object object,
-                              const nlohmann::json& verifierLogs) {
+                              nlohmann::json verifierLogs) {
   AnswerDescriptors none(false);
-  auto reply = std::make_shared<nlohmann::json>(makeReply(toJson(object, none), verifierLogs));
+  auto reply = std::make_shared<nlohmann::json>(makeReply(toJson(object, none), std::move(verifierLogs)));
   objects_.dismantle(std::move(object), [request, reply] { request->call.reply(*reply); });
 }
 
@@ -168,7 +169,7 @@ void LoadMethod::undo(const std::shared_ptr<Request>& request, registry::Object 
 }
 
 void LoadMethod::failed(const std::shared_ptr<Request>& request, const loader::Failure& failure) {
-  const std::string& name = request->name.empty() ? request->fileName : request->name;
+  const std::string& name = request->name;
   const std::string why = loader::describe(failure);
   spdlog::info("user {} (pid {}) could not load {}: {}", request->peer.uid, request->peer.pid,
                name.empty() ? "an object without a name" : "'" + name + "'", why);

@@ -25,8 +25,7 @@ class LoadMethod {
   static loader::Outcome<void> checkDescription(const registry::Object& object, const Request& request);
   void loaded(const std::shared_ptr<Request>& request, loader::ChannelMessage message);
   void failed(const std::shared_ptr<Request>& request, const loader::Failure& failure);
-  void answerDryRun(const std::shared_ptr<Request>& request, registry::Object object,
-                    const nlohmann::json& verifierLogs);
+  void answerDryRun(const std::shared_ptr<Request>& request, registry::Object object, nlohmann::json verifierLogs);
   void undo(const std::shared_ptr<Request>& request, registry::Object object, loader::Failure failure);
 
   const config::Config& config_;

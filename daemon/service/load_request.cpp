@@ -4,8 +4,6 @@
 #include "base/text.h"
 
 #include <cstdint>
-#include <filesystem>
-#include <system_error>
 
 namespace btfd::service {
 
@@ -97,24 +95,15 @@ std::vector<UniqueFd> takeAllDescriptors(varlink::Call& call) {
   return descriptors;
 }
 
-std::string objectFileName(const nlohmann::json& parameters, const std::vector<UniqueFd>& descriptors) {
+std::string objectNameOf(const nlohmann::json& parameters, const std::vector<UniqueFd>& descriptors) {
+  if (const auto name = parameters.find("name"); name != parameters.end()) {
+    return name->get<std::string>();
+  }
   const auto index = parameters.value("objectFileDescriptor", std::int64_t{-1});
   if (index < 0 || static_cast<std::size_t>(index) >= descriptors.size()) {
     return {};
   }
-  std::error_code error;
-  const auto path = std::filesystem::read_symlink(
-      "/proc/self/fd/" + std::to_string(descriptors[static_cast<std::size_t>(index)].get()), error);
-  if (error || !path.is_absolute() || path.native().starts_with("/memfd:")) {
-    return {};
-  }
-  std::filesystem::path file = path.filename();
-  for (const char* extension : {".o", ".bpf"}) {
-    if (file.extension() == extension) {
-      file = file.stem();
-    }
-  }
-  return file.native().size() <= kMaximumObjectName && isShowable(file.native()) ? file.string() : std::string{};
+  return objectName(descriptors[static_cast<std::size_t>(index)]);
 }
 
 } // namespace btfd::service

@@ -26,8 +26,8 @@ registry::Labels labelsOf(const nlohmann::json& parameters);
 /// Takes all descriptors of a call, in order, so that indexes stay what they are.
 std::vector<UniqueFd> takeAllDescriptors(varlink::Call& call);
 
-/// The name of the file that a Load passes as its object, without directory, .o and .bpf.o; empty for what is no file
-/// or has a name that cannot be shown.
-std::string objectFileName(const nlohmann::json& parameters, const std::vector<UniqueFd>& descriptors);
+/// What to call the object that a Load passes: its name, or else that of its file (base/object_name.h), which may be
+/// empty.
+std::string objectNameOf(const nlohmann::json& parameters, const std::vector<UniqueFd>& descriptors);
 
 } // namespace btfd::service

@@ -73,5 +73,11 @@ TEST(Shortened, CutsTextsThatNobodyReadsWhereverTheyAre) {
   EXPECT_EQ(failure.parameters.at("verifierLog"), huge) << "that has a limit of its own";
 }
 
+TEST(NoSuchName, DoesNotRepeatAnEndlessName) {
+  const std::string endless(16'000'000, 'x');
+  const auto failure = noSuchName("program", endless, {"on_exec"}).error();
+  EXPECT_LT(failure.parameters.dump().size(), 20'000U);
+}
+
 } // namespace
 } // namespace btfd::loader

@@ -1,5 +1,4 @@
 #include "service/load_request.h"
-#include "test_support/files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -81,33 +80,13 @@ TEST(LoadRequest, TheLogLevelIsThatOfBpf) {
   }
 }
 
-/// What an object is called that is passed as file `name`.
-std::string nameOfFile(const std::string& name) {
-  const test_support::TemporaryDirectory directory;
+TEST(ObjectName, IsTheOneGivenOrElseTheFiles) {
   std::vector<UniqueFd> descriptors;
-  descriptors.emplace_back(::open((directory / name).c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
-  EXPECT_TRUE(descriptors.front());
-  return objectFileName(request(), descriptors);
-}
-
-TEST(ObjectFileName, IsTheFilesWithoutDirectoryAndExtension) {
-  EXPECT_EQ(nameOfFile("exec.bpf.o"), "exec");
-  EXPECT_EQ(nameOfFile("exec.v2.o"), "exec.v2");
-  EXPECT_EQ(nameOfFile("exec"), "exec");
-}
-
-TEST(ObjectFileName, IsEmptyWhereItCannotBeShown) {
-  EXPECT_EQ(nameOfFile("a\nb.o"), "");
-  EXPECT_EQ(nameOfFile("\xff.o"), "");
-  EXPECT_EQ(nameOfFile(std::string(65, 'x')), "");
-}
-
-TEST(ObjectFileName, IsEmptyForWhatIsNoFile) {
-  std::vector<UniqueFd> descriptors;
-  descriptors.emplace_back(::memfd_create("exec.o", MFD_CLOEXEC));
-  EXPECT_EQ(objectFileName(request(), descriptors), "");
-  EXPECT_EQ(objectFileName(request(), {}), "");
-  EXPECT_EQ(objectFileName({{"objectFileDescriptor", -1}}, descriptors), "");
+  descriptors.emplace_back(::memfd_create("exec.bpf.o", MFD_CLOEXEC));
+  EXPECT_EQ(objectNameOf({{"name", "given"}, {"objectFileDescriptor", 0}}, descriptors), "given");
+  EXPECT_EQ(objectNameOf(request(), descriptors), "exec");
+  EXPECT_EQ(objectNameOf(request(), {}), "");
+  EXPECT_EQ(objectNameOf({{"objectFileDescriptor", -1}}, descriptors), "");
 }
 
 TEST(LabelsOf, GivesAllAndNoneWhereThereAreNone) {
