@@ -21,7 +21,7 @@ PACKAGES=(
   clang-19 llvm-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev
   # Libraries
   nlohmann-json3-dev libspdlog-dev libcli11-dev libgtest-dev libgmock-dev libbenchmark-dev
-  libelf-dev zlib1g-dev libssl-dev libsystemd-dev
+  libelf-dev zlib1g-dev liblzma-dev libssl-dev libsystemd-dev
   # To fetch Debian's source of libbpf
   dpkg-dev debian-archive-keyring ca-certificates
   # What tests and scripts run

@@ -12,16 +12,18 @@ constexpr std::uint64_t kComparison = 8;
 Targets::Targets(const btf::KernelSpec& spec) : Targets(spec.vmlinux(), spec.index()) {
   for (const btf::ModuleBtf& module : spec.modules()) {
     if (module.btf) {
-      // A split BTF's pointers are as large as its base's.
-      targets_.push_back({.types = Types(*module.btf, targets_.front().types.pointerSize()),
-                          .index = &module.index,
-                          .name = module.name});
+      addModule(*module.btf, module.index, module.name);
     }
   }
 }
 
 Targets::Targets(const struct ::btf& kernel, const btf::NameIndex& index) {
   targets_.push_back({.types = Types::ofKernel(kernel), .index = &index, .name = "vmlinux"});
+}
+
+void Targets::addModule(const struct ::btf& module, const btf::NameIndex& index, std::string_view name) {
+  // A split BTF's pointers are as large as its base's.
+  targets_.push_back({.types = Types(module, targets_.front().types.pointerSize()), .index = &index, .name = name});
 }
 
 bool Targets::findCandidates(const Types& object, TypeId local, Work& work, std::vector<TargetType>& candidates) const {

@@ -29,6 +29,9 @@ class Targets {
   /// `kernel` and `index`, without modules.
   Targets(const struct ::btf& kernel, const btf::NameIndex& index);
 
+  /// Adds what a module called `name` adds to the kernel's types.
+  void addModule(const struct ::btf& module, const btf::NameIndex& index, std::string_view name);
+
   [[nodiscard]] const Target& operator[](std::uint32_t index) const { return targets_[index]; }
 
   [[nodiscard]] std::size_t size() const { return targets_.size(); }

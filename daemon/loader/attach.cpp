@@ -70,7 +70,8 @@ void detach(AttachedLink& link) {
 }
 
 Outcome<AttachedLink> attachProgram(const MapsByName& maps, struct bpf_program& program, const nlohmann::json& target,
-                                    const std::string& path, RequestDescriptors& descriptors, const LibbpfLog& log) {
+                                    const std::string& path, RequestDescriptors& descriptors,
+                                    const object::LibbpfLog& log) {
   AttachRequest request(maps, program, target, path, descriptors);
   request.attachFor(program, log);
   return dispatch(request);

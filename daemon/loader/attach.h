@@ -4,7 +4,7 @@
 #include "descriptors.h"
 #include "failure.h"
 #include "job.h"
-#include "libbpf_log.h"
+#include "object/libbpf_log.h"
 
 #include <bpf/libbpf.h>
 #include <nlohmann/json.hpp>
@@ -45,7 +45,8 @@ void detach(AttachedLink& link);
 /// InvalidParameter. What the kernel refuses is io.btfd.AttachFailed with the kernel's reason and what `log` heard of
 /// libbpf.
 Outcome<AttachedLink> attachProgram(const MapsByName& maps, struct bpf_program& program, const nlohmann::json& target,
-                                    const std::string& path, RequestDescriptors& descriptors, const LibbpfLog& log);
+                                    const std::string& path, RequestDescriptors& descriptors,
+                                    const object::LibbpfLog& log);
 
 /// Looks whether the target could be attached to, without attaching: that its fields fit the program's type, and that
 /// the interface or directory that they name exists.

@@ -1,7 +1,7 @@
 #include "attach_job.h"
 
 #include "attach.h"
-#include "libbpf_log.h"
+#include "object/libbpf_log.h"
 #include "open_object.h"
 #include "seam.h"
 
@@ -45,7 +45,7 @@ void chooseOnly(struct bpf_object& object, const struct bpf_program& program) {
 
 Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors& descriptors,
                                const JobLimits& limits) {
-  const LibbpfLog log;
+  const object::LibbpfLog log;
   const auto image = descriptors.take(request.at("image"), "image");
   const auto held = descriptors.take(request.at("programDescriptor"), "programDescriptor");
   if (!image || !held) {

@@ -41,7 +41,7 @@ class AttachRequest {
       : maps_(maps), program_(program), target_(target), path_(path), descriptors_(descriptors) {}
 
   /// Makes it one that attaches: `program`, the same as before, is loaded, and `log` hears libbpf.
-  void attachFor(struct bpf_program& program, const LibbpfLog& log) {
+  void attachFor(struct bpf_program& program, const object::LibbpfLog& log) {
     loaded_ = &program;
     log_ = &log;
   }
@@ -114,7 +114,7 @@ class AttachRequest {
   const std::string& path_;
   RequestDescriptors& descriptors_;
   struct bpf_program* loaded_ = nullptr;
-  const LibbpfLog* log_ = nullptr;
+  const object::LibbpfLog* log_ = nullptr;
 };
 
 } // namespace btfd::loader

@@ -2,6 +2,7 @@
 
 #include "base/unique_fd.h"
 #include "failure.h"
+#include "object/opened_object.h"
 
 #include <bpf/libbpf.h>
 #include <nlohmann/json.hpp>
@@ -14,11 +15,7 @@
 
 namespace btfd::loader {
 
-struct ObjectDeleter {
-  void operator()(struct bpf_object* object) const { bpf_object__close(object); }
-};
-
-using ObjectHandle = std::unique_ptr<struct bpf_object, ObjectDeleter>;
+using object::ObjectHandle;
 
 /// What bounds a job; from the configuration.
 struct JobLimits {

@@ -5,8 +5,8 @@
 #include "base/text.h"
 #include "diagnosis.h"
 #include "json_variable.h"
-#include "libbpf_log.h"
 #include "load_diagnosis.h"
+#include "object/libbpf_log.h"
 #include "open_object.h"
 #include "relocations.h"
 #include "seam.h"
@@ -421,7 +421,7 @@ class LoadJob {
   const JobLimits& limits_;
   VerifierLogBuffer& verifierLog_;
   std::size_t described_ = 0;
-  LibbpfLog log_;
+  object::LibbpfLog log_;
   SeamScope seam_;
   std::optional<GivenObject> given_;
   Relocations relocations_;

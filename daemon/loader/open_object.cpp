@@ -7,28 +7,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <cstring>
 #include <vector>
 
 namespace btfd::loader {
 
 namespace {
-
-/// libbpf's error of bpf_object__open in words: it has numbers of its own from __LIBBPF_ERRNO__START on.
-std::string openErrorText(int code) {
-  std::string text(256, '\0');
-  libbpf_strerror(code, text.data(), text.size());
-  text.resize(std::strlen(text.c_str()));
-  return text;
-}
-
-std::string because(const LibbpfLog& log, int code) {
-  if (code == ENOENT && log.warnings().empty()) {
-    return "its BTF or its relocations refer to a section that the file does not have";
-  }
-  return log.warnings().empty() ? openErrorText(code) : log.warnings().front() + " (" + openErrorText(code) + ")";
-}
 
 /// Whether a map of this name can be pinned: libbpf makes a path of it, which must not lead out of its directory. bpffs
 /// takes no names with a dot (kernel/bpf/inode.c, bpf_lookup).
@@ -71,23 +55,15 @@ Outcome<GivenObject> readObject(BorrowedFd file, const JobLimits& limits) {
 }
 
 Outcome<ObjectHandle> openObject(const GivenObject& given, const std::string& name, const std::string& pinDirectory,
-                                 const LibbpfLog& log) {
-  // No token: the daemon has the capabilities, and libbpf would try to make one for each object.
-  LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = name.empty() ? "object" : name.c_str(),
-              .pin_root_path = pinDirectory.empty() ? nullptr : pinDirectory.c_str(), .bpf_token_path = "");
-  const auto image = given.bytes.bytes();
-  ObjectHandle object(bpf_object__open_mem(image.data(), image.size(), &options));
-  if (!object && !log.warnings().empty() && log.warnings().front().starts_with("BTF is required")) {
-    return invalidObject("the object has no BTF (section .BTF), which its maps or other parts of it need: compile it "
-                         "with -g");
-  }
+                                 const object::LibbpfLog& log) {
+  auto object = object::openWithLibbpf(given.bytes.bytes(), name, pinDirectory, log);
   if (!object) {
-    return invalidObject("libbpf cannot open the object: " + because(log, errno));
+    return invalidObject(object.error().message);
   }
-  if (auto checked = checkPins(*object); !checked) {
+  if (auto checked = checkPins(**object); !checked) {
     return std::unexpected(std::move(checked.error()));
   }
-  return object;
+  return std::move(*object);
 }
 
 Outcome<int> loadObject(struct bpf_object& object) {

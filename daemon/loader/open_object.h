@@ -4,8 +4,8 @@
 #include "base/unique_fd.h"
 #include "failure.h"
 #include "job.h"
-#include "libbpf_log.h"
 #include "object/client_bytes.h"
+#include "object/libbpf_log.h"
 #include "object/relocate_image.h"
 
 #include <cstddef>
@@ -27,7 +27,7 @@ Outcome<GivenObject> readObject(BorrowedFd file, const JobLimits& limits);
 /// Opens what was read, as it is now. `name` is what it is to be called, if empty "object"; maps that it wants
 /// pinned by name go below `pinDirectory`. What libbpf finds wrong with it is io.btfd.InvalidObject.
 Outcome<ObjectHandle> openObject(const GivenObject& given, const std::string& name, const std::string& pinDirectory,
-                                 const LibbpfLog& log);
+                                 const object::LibbpfLog& log);
 
 /// bpf_object__load: what it fails with as a positive errno value, 0 for success. io.btfd.NoKernelBtf if libbpf has
 /// asked for kernel BTF and there was none to lend.

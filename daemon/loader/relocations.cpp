@@ -1,7 +1,7 @@
 #include "relocations.h"
 
-#include "core/explain.h"
 #include "diagnosis.h"
+#include "object/relocation_report.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -91,33 +91,11 @@ const core::Relocation* Relocations::reached(std::string_view program, const std
 }
 
 std::string Relocations::sentence(const core::Relocation& relocation) const {
-  const auto types = records_->types();
-  const auto function = records_->functionOf(relocation);
-  return (function.empty() ? std::string("in no function") : "in '" + std::string(function) + "'") + ", instruction " +
-         std::to_string(records_->instructionOf(relocation)) + ", CO-RE relocation " +
-         std::string(core::kindName(relocation.record.kind)) + " of " + core::accessPath(types, relocation.record) +
-         ": " + core::explain(types, targets_, relocation);
+  return object::sentence(object::describe(*records_, targets_, relocation));
 }
 
 nlohmann::json Relocations::record(const core::Relocation& relocation) const {
-  const auto types = records_->types();
-  nlohmann::json record;
-  record["program"] = records_->functionOf(relocation);
-  record["instruction"] = records_->instructionOf(relocation);
-  record["kind"] = core::kindName(relocation.record.kind);
-  record["access"] = core::accessPath(types, relocation.record);
-  record["outcome"] = core::outcomeName(relocation.outcome);
-  record["candidates"] = relocation.candidates;
-  if (relocation.type.id != 0) {
-    const core::Target& target = targets_[relocation.type.target];
-    record["targetType"] = core::typeName(target.types, relocation.type.id);
-    record["targetTypeId"] = relocation.type.id;
-    record["targetBtf"] = target.name;
-  }
-  if (relocation.outcome != core::Outcome::resolved) {
-    record["reason"] = core::explain(types, targets_, relocation);
-  }
-  return record;
+  return object::toJson(object::describe(*records_, targets_, relocation));
 }
 
 } // namespace btfd::loader

@@ -162,6 +162,7 @@ Result<std::vector<Section>> readSections(std::span<const std::byte> bytes, Elf&
     sections.push_back({.name = *name,
                         .type = (*header)->sh_type,
                         .link = (*header)->sh_link,
+                        .information = (*header)->sh_info,
                         .isCode = (*header)->sh_type == SHT_PROGBITS && ((*header)->sh_flags & SHF_EXECINSTR) != 0,
                         .content = contentOf(bytes, **header)});
   }
@@ -320,6 +321,51 @@ Result<std::vector<Function>> CheckedImage::functions() const {
   }
   std::ranges::sort(functions, {}, [](const Function& each) { return std::pair(each.section, each.offset); });
   return functions;
+}
+
+Result<std::vector<Symbol>> CheckedImage::symbols() const {
+  const auto table = std::ranges::find(sections_, std::uint32_t{SHT_SYMTAB}, &Section::type);
+  std::vector<Symbol> found;
+  if (table == sections_.end()) {
+    return found;
+  }
+  const auto symbols = Symbols::of(*table, sections_);
+  if (!symbols) {
+    return std::unexpected(symbols.error());
+  }
+  found.reserve(symbols->size());
+  for (std::size_t index = 0; index < symbols->size(); ++index) {
+    const Elf64_Sym symbol = symbols->at(index);
+    const auto name = index == 0 ? Result<std::string_view>{} : symbols->nameOf(symbol, index);
+    if (!name) {
+      return std::unexpected(name.error());
+    }
+    const auto visibility = ELF64_ST_VISIBILITY(symbol.st_other); // NOLINT
+    found.push_back({.name = *name,
+                     .type = static_cast<std::uint8_t>(ELF64_ST_TYPE(symbol.st_info)),    // NOLINT
+                     .binding = static_cast<std::uint8_t>(ELF64_ST_BIND(symbol.st_info)), // NOLINT
+                     .isVisible = visibility != STV_HIDDEN && visibility != STV_INTERNAL,
+                     .section = symbol.st_shndx,
+                     .value = symbol.st_value,
+                     .size = symbol.st_size});
+  }
+  return found;
+}
+
+std::vector<Reference> CheckedImage::references(const Section& section) const {
+  std::vector<Reference> references;
+  for (const Section& table : sections_) {
+    if (table.type != SHT_REL || table.information != indexOf(section)) {
+      continue;
+    }
+    for (std::size_t at = 0; at + sizeof(Elf64_Rel) <= table.content.size(); at += sizeof(Elf64_Rel)) {
+      Elf64_Rel entry{};
+      std::memcpy(&entry, table.content.data() + at, sizeof(entry));
+      references.push_back({.offset = entry.r_offset, .symbol = ELF64_R_SYM(entry.r_info)}); // NOLINT
+    }
+  }
+  std::ranges::sort(references, {}, &Reference::offset);
+  return references;
 }
 
 } // namespace btfd::object

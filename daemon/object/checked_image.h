@@ -20,9 +20,10 @@ inline constexpr std::size_t kLongestName = 511;
 /// A section of an object file, in its bytes.
 struct Section {
   std::string_view name;
-  /// sh_type and sh_link (elf.h).
+  /// sh_type, sh_link and sh_info (elf.h).
   std::uint32_t type = 0;
   std::uint32_t link = 0;
+  std::uint32_t information = 0;
   /// Whether it holds programs (SHT_PROGBITS with SHF_EXECINSTR).
   bool isCode = false;
   /// Empty for SHT_NOBITS.
@@ -37,6 +38,29 @@ struct Function {
   /// Within the section, in bytes.
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
+};
+
+/// A symbol of an object file.
+struct Symbol {
+  std::string_view name;
+  /// STT_FUNC and the like, and STB_GLOBAL and the like (elf.h).
+  std::uint8_t type = 0;
+  std::uint8_t binding = 0;
+  /// Whether other object files may see it: neither hidden nor internal.
+  bool isVisible = true;
+  /// Number of its section in the file's section table; SHN_UNDEF for what the kernel is to supply.
+  std::size_t section = 0;
+  /// Within the section, in bytes.
+  std::uint64_t value = 0;
+  std::uint64_t size = 0;
+};
+
+/// Where code refers to a symbol.
+struct Reference {
+  /// Of the instruction, in bytes, within its section.
+  std::uint64_t offset = 0;
+  /// Its number in the symbol table.
+  std::size_t symbol = 0;
 };
 
 /// A client's object whose ELF structure has been checked: it is a 64-bit relocatable file for BPF in this machine's
@@ -65,6 +89,13 @@ class CheckedImage {
 
   /// The functions of the symbol table, by section and offset; an error if the table is broken.
   [[nodiscard]] Result<std::vector<Function>> functions() const;
+
+  /// All symbols, by their numbers in the symbol table; an error if the table is broken.
+  [[nodiscard]] Result<std::vector<Symbol>> symbols() const;
+
+  /// What the code in `section`, one of sections(), refers to, by offset. Symbols may have numbers that there are none
+  /// of.
+  [[nodiscard]] std::vector<Reference> references(const Section& section) const;
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 

@@ -14,6 +14,10 @@ namespace btfd::object {
 
 namespace {
 
+std::size_t offsetIn(std::span<const std::byte> image, std::span<const std::byte> part) {
+  return static_cast<std::size_t>(part.data() - image.data());
+}
+
 Result<btf::BtfHandle> parseBtf(const Section& section) {
   if (section.content.size() > std::numeric_limits<std::uint32_t>::max()) {
     return fail("the object's .BTF section is too large", EFBIG);
@@ -82,16 +86,22 @@ void CoreRecords::findSections(const CheckedImage& image) {
   }
 }
 
-std::vector<core::Relocation> CoreRecords::relocate(ClientBytes& bytes, const core::Targets& targets) const {
+std::vector<core::Relocation> CoreRecords::resolve(std::span<std::byte> image, const core::Targets& targets) const {
   if (empty()) {
     return {};
   }
   std::vector<std::span<std::byte>> sections;
   sections.reserve(sections_.size());
   for (const Section& section : sections_) {
-    sections.push_back(section.content.empty() ? std::span<std::byte>{} : bytes.writable(section.content));
+    sections.push_back(section.content.empty()
+                           ? std::span<std::byte>{}
+                           : image.subspan(offsetIn(image_, section.content), section.content.size()));
   }
-  auto relocations = core::relocate(types(), records_, sections, targets);
+  return core::relocate(types(), records_, sections, targets);
+}
+
+std::vector<core::Relocation> CoreRecords::relocate(ClientBytes& bytes, const core::Targets& targets) const {
+  auto relocations = resolve(bytes.writable(bytes.bytes()), targets);
   drop(bytes);
   return relocations;
 }
@@ -123,6 +133,10 @@ std::uint32_t CoreRecords::instructionOf(const core::Relocation& relocation) con
   const Function* function = find(relocation);
   const std::uint64_t begin = function == nullptr ? 0 : function->offset;
   return static_cast<std::uint32_t>((relocation.record.instructionOffset - begin) / sizeof(struct bpf_insn));
+}
+
+std::pair<std::size_t, std::size_t> CoreRecords::placeOf(const core::Relocation& relocation) const {
+  return {indexes_[relocation.record.section], relocation.record.instructionOffset / sizeof(struct bpf_insn)};
 }
 
 bool CoreRecords::isShared(const core::Relocation& relocation) const {

@@ -23,6 +23,9 @@ class CoreRecords {
 
   [[nodiscard]] std::size_t size() const { return records_.records.size(); }
 
+  /// Resolves the records against `targets` and writes the results into `image`, which is a copy of the image.
+  std::vector<core::Relocation> resolve(std::span<std::byte> image, const core::Targets& targets) const;
+
   /// Resolves the records against `targets`, writes the results into `bytes`, from which the image was made, and takes
   /// the records out of it, so that libbpf finds none.
   std::vector<core::Relocation> relocate(ClientBytes& bytes, const core::Targets& targets) const;
@@ -37,6 +40,9 @@ class CoreRecords {
 
   /// Number of the instruction within that function.
   [[nodiscard]] std::uint32_t instructionOf(const core::Relocation& relocation) const;
+
+  /// Its section's number in the section table and the instruction's number in that section.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> placeOf(const core::Relocation& relocation) const;
 
   /// Whether the relocation's section is `.text`, whose functions belong to any program that calls them.
   [[nodiscard]] bool isShared(const core::Relocation& relocation) const;

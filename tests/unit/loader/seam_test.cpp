@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "loader/job.h"
-#include "loader/libbpf_log.h"
 #include "loader/seam.h"
+#include "object/libbpf_log.h"
 #include "test_support/files.h"
 
 #include <bpf/bpf.h>
@@ -155,7 +155,7 @@ TEST_F(Seam, AHeldProgramIsAnsweredWithADuplicate) {
 class LoadingSeam : public Seam {
  protected:
   void SetUp() override {
-    const LibbpfLog quiet;
+    const object::LibbpfLog quiet;
     const UniqueFd map(bpf_map_create(BPF_MAP_TYPE_ARRAY, "probe", 4, 4, 1, nullptr));
     if (!map) {
       GTEST_SKIP() << "bpf(2) is not permitted: " << std::strerror(errno);
@@ -167,7 +167,7 @@ class LoadingSeam : public Seam {
 
   /// Opens and loads an object of the project's; libbpf's error, 0 if there is none.
   static int load(const std::string& name) {
-    const LibbpfLog quiet;
+    const object::LibbpfLog quiet;
     const ObjectHandle object(bpf_object__open((std::string(BTFD_BPF_OBJECTS) + "/" + name).c_str()));
     return object ? bpf_object__load(object.get()) : -errno;
   }
@@ -202,7 +202,7 @@ TEST_F(LoadingSeam, ALoadBeforeTheSpecIsBuiltFailsAndIsCounted) {
 }
 
 TEST_F(LoadingSeam, ARefusedProgramAndMapAreNamed) {
-  const LibbpfLog quiet;
+  const object::LibbpfLog quiet;
   const SeamScope scope;
   const struct bpf_insn exitWithoutResult{.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0};
   EXPECT_LT(bpf_prog_load(BPF_PROG_TYPE_SOCKET_FILTER, "bad", "GPL", &exitWithoutResult, 1, nullptr), 0);

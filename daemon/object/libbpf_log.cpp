@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace btfd::loader {
+namespace btfd::object {
 
 namespace {
 
@@ -57,4 +57,4 @@ void LibbpfLog::add(std::string text) {
   }
 }
 
-} // namespace btfd::loader
+} // namespace btfd::object

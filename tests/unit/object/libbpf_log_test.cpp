@@ -1,4 +1,4 @@
-#include "loader/libbpf_log.h"
+#include "object/libbpf_log.h"
 
 #include <bpf/libbpf.h>
 #include <gmock/gmock.h>
@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-namespace btfd::loader {
+namespace btfd::object {
 namespace {
 
 using testing::ElementsAre;
@@ -41,4 +41,4 @@ TEST(LibbpfLog, BeginsEmpty) {
 }
 
 } // namespace
-} // namespace btfd::loader
+} // namespace btfd::object

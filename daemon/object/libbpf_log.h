@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace btfd::loader {
+namespace btfd::object {
 
 /// Collects what libbpf says for as long as it lives, instead of having it on stderr. At most one at a time; one thread
 /// only may use libbpf meanwhile (libbpf's print function has no context).
@@ -27,4 +27,4 @@ class LibbpfLog {
   std::vector<std::string> warnings_;
 };
 
-} // namespace btfd::loader
+} // namespace btfd::object

@@ -1,0 +1,199 @@
+#include "btf_file.h"
+
+#include "base/unique_fd.h"
+#include "decompress.h"
+
+#include <gelf.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include <fcntl.h>
+#include <libelf.h>
+#include <linux/btf.h>
+#include <sys/stat.h>
+
+namespace btfd::check {
+
+namespace {
+
+struct ElfDeleter {
+  void operator()(Elf* elf) const { elf_end(elf); }
+};
+
+using ElfHandle = std::unique_ptr<Elf, ElfDeleter>;
+
+bool isElf(std::span<const std::byte> content) {
+  return content.size() >= SELFMAG && std::memcmp(content.data(), ELFMAG, SELFMAG) == 0;
+}
+
+bool hasBtfMagic(std::span<const std::byte> content) {
+  std::uint16_t magic = 0;
+  if (content.size() < sizeof(magic)) {
+    return false;
+  }
+  std::memcpy(&magic, content.data(), sizeof(magic));
+  return magic == BTF_MAGIC || magic == __builtin_bswap16(BTF_MAGIC);
+}
+
+/// The first bytes of `file`, which tell what it is.
+Result<std::vector<std::byte>> peek(BorrowedFd file) {
+  std::vector<std::byte> head(16);
+  const ssize_t got = ::pread(file.get(), head.data(), head.size(), 0);
+  if (got < 0) {
+    return failErrno("cannot be read", errno);
+  }
+  head.resize(static_cast<std::size_t>(got));
+  return head;
+}
+
+/// All of `file`. Not by its size alone: that of files in sysfs need not be true.
+Result<std::vector<std::byte>> readAll(BorrowedFd file) {
+  constexpr std::size_t kChunk = std::size_t{1} << 20U;
+  struct stat status{};
+  std::size_t expected = kChunk;
+  if (::fstat(file.get(), &status) == 0 && status.st_size > 0) {
+    expected = std::min(kMostDecompressed, static_cast<std::size_t>(status.st_size) + 1);
+  }
+  std::vector<std::byte> content(expected);
+  std::size_t used = 0;
+  while (true) {
+    const ssize_t got = ::pread(file.get(), content.data() + used, content.size() - used, static_cast<off_t>(used));
+    if (got < 0 && errno != EINTR) {
+      return failErrno("cannot be read", errno);
+    }
+    if (got == 0) {
+      content.resize(used);
+      return content;
+    }
+    used += got < 0 ? 0 : static_cast<std::size_t>(got);
+    if (used == content.size()) {
+      if (used >= kMostDecompressed) {
+        return fail("is larger than " + std::to_string(kMostDecompressed >> 20U) + " MiB", EFBIG);
+      }
+      content.resize(std::min(kMostDecompressed, used + std::max(kChunk, used / 2)));
+    }
+  }
+}
+
+std::vector<std::byte> contentOf(Elf_Scn* section) {
+  const Elf_Data* data = elf_rawdata(section, nullptr);
+  if (data == nullptr || data->d_buf == nullptr) {
+    return {};
+  }
+  const auto* bytes = static_cast<const std::byte*>(data->d_buf);
+  return {bytes, bytes + data->d_size};
+}
+
+Result<BtfBytes> fromElf(Elf* elf) {
+  std::size_t names = 0;
+  if (elf == nullptr || elf_kind(elf) != ELF_K_ELF || elf_getshdrstrndx(elf, &names) < 0) {
+    return fail("is a damaged ELF file", EINVAL);
+  }
+  BtfBytes found;
+  for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {
+    GElf_Shdr header{};
+    if (gelf_getshdr(section, &header) == nullptr) {
+      return fail("is a damaged ELF file", EINVAL);
+    }
+    const char* name = elf_strptr(elf, names, header.sh_name);
+    if (name == nullptr) {
+      continue;
+    }
+    if (std::string_view(name) == ".BTF") {
+      found.btf = contentOf(section);
+    } else if (std::string_view(name) == ".BTF.base") {
+      found.distilledBase = contentOf(section);
+    }
+  }
+  if (found.btf.empty()) {
+    return fail("is an ELF file without a .BTF section: the kernel was built without CONFIG_DEBUG_INFO_BTF, or the "
+                "section was stripped",
+                ENODATA);
+  }
+  return found;
+}
+
+Result<BtfBytes> fromContent(std::vector<std::byte> content) {
+  if (isElf(content)) {
+    auto* memory = reinterpret_cast<char*>(content.data()); // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast)
+    const ElfHandle elf(elf_memory(memory, content.size()));
+    return fromElf(elf.get());
+  }
+  if (hasBtfMagic(content)) {
+    return BtfBytes{.btf = std::move(content), .distilledBase = {}};
+  }
+  return fail(content.empty() ? "is empty" : "is neither BTF nor an ELF file", EINVAL);
+}
+
+Result<BtfBytes> fromFile(BorrowedFd file) {
+  auto head = peek(file);
+  if (!head) {
+    return std::unexpected(std::move(head.error()));
+  }
+  if (isElf(*head)) {
+    // Not read as a whole: vmlinux with DWARF has hundreds of MiB.
+    const ElfHandle elf(elf_begin(file.get(), ELF_C_READ_MMAP, nullptr));
+    return fromElf(elf.get());
+  }
+  auto content = readAll(file);
+  if (!content) {
+    return std::unexpected(std::move(content.error()));
+  }
+  if (compressionOf(*content) == Compression::none) {
+    return fromContent(std::move(*content));
+  }
+  auto plain = decompress(*content);
+  if (!plain) {
+    return std::unexpected(std::move(plain.error()).within("cannot be decompressed"));
+  }
+  return fromContent(std::move(*plain));
+}
+
+} // namespace
+
+Result<BtfBytes> readBtf(const std::string& path) {
+  elf_version(EV_CURRENT);
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)); // no waiting for a FIFO's writer
+  struct stat status{};
+  if (!file || ::fstat(file.get(), &status) < 0) {
+    return failErrno(path, errno);
+  }
+  if (!S_ISREG(status.st_mode)) {
+    return fail(path + " is no regular file", EINVAL);
+  }
+  auto found = fromFile(file);
+  if (!found) {
+    found.error().message = path + " " + found.error().message;
+  }
+  return found;
+}
+
+bool looksLikeBtf(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const auto head = file ? peek(file) : fail("");
+  return head && hasBtfMagic(*head);
+}
+
+bool isSplit(std::span<const std::byte> btf) {
+  struct btf_header header{};
+  if (btf.size() < sizeof(header) || !hasBtfMagic(btf)) {
+    return false;
+  }
+  std::memcpy(&header, btf.data(), sizeof(header));
+  if (header.magic != BTF_MAGIC) {
+    for (std::uint32_t* field : {&header.hdr_len, &header.str_off, &header.str_len}) {
+      *field = __builtin_bswap32(*field);
+    }
+  }
+  const std::uint64_t strings = std::uint64_t{header.hdr_len} + header.str_off;
+  return header.str_len == 0 || (strings < btf.size() && btf[strings] != std::byte{0});
+}
+
+} // namespace btfd::check

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "base/error.h"
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace btfd::check {
+
+/// The BTF that a file holds, nothing of it checked.
+struct BtfBytes {
+  std::vector<std::byte> btf;
+  /// For a module built on its own: what it needs of its kernel's BTF (section .BTF.base), to be matched with the one
+  /// that the kernel really has.
+  std::vector<std::byte> distilledBase;
+};
+
+/// Reads the BTF in the file at `path`: raw, as in /sys/kernel/btf, or section .BTF of an ELF file, such as vmlinux or
+/// a module; each of them also compressed with gzip or xz.
+Result<BtfBytes> readBtf(const std::string& path);
+
+/// Whether the file at `path` begins as raw BTF does, of whatever byte order.
+bool looksLikeBtf(const std::string& path);
+
+/// Whether `btf` only adds to the BTF of another, its base: it then has no strings, or they do not begin with the empty
+/// one (libbpf's btf_parse_str_sec).
+bool isSplit(std::span<const std::byte> btf);
+
+} // namespace btfd::check

@@ -1,0 +1,165 @@
+#include "check_object.h"
+
+#include "rules.h"
+
+#include <bpf/libbpf.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+
+namespace btfd::check {
+
+namespace {
+
+/// One object on one kernel.
+class Check {
+ public:
+  Check(const ObjectToCheck& object, const TargetKernel& kernel, const CheckOptions& options)
+      : object_(object), kernel_(kernel), options_(options) {}
+
+  Report run() {
+    const auto bytes = object_.image();
+    std::vector<std::byte> image(bytes.begin(), bytes.end());
+    const auto relocations = object_.records().resolve(image, kernel_.targets());
+    const Reachability reachability(object_.code(), image, entries(),
+                                    [this](std::string_view symbol) { return supplied(symbol); });
+    checkByteOrder();
+    checkPrograms(object_, kernel_, report_.findings);
+    checkMaps(object_, kernel_, report_.findings);
+    checkStructOps(object_, kernel_, report_.findings);
+    checkExterns(object_, kernel_, report_.findings);
+    checkCalls(object_, kernel_, image, reachability, report_.findings);
+    for (const core::Relocation& relocation : relocations) {
+      judge(relocation, reachability);
+    }
+    report_.conclude();
+    return std::move(report_);
+  }
+
+ private:
+  [[nodiscard]] std::vector<Place> entries() const {
+    std::set<std::string_view> names;
+    for (const struct bpf_program* program : object_.programs()) {
+      names.emplace(bpf_program__name(program));
+    }
+    std::vector<Place> places;
+    for (const CodeFunction& function : object_.code().functions()) {
+      if (names.contains(function.name) && object_.code().find(function.begin.section)->name != ".text") {
+        places.push_back(function.begin);
+      }
+    }
+    return places;
+  }
+
+  [[nodiscard]] Supplied supplied(std::string_view symbol) const {
+    const auto found = std::ranges::find(object_.externs(), symbol, &Extern::name);
+    return found == object_.externs().end() || found->isConfiguration ? Supplied::unknown
+                                                                      : isSupplied(object_, kernel_, *found);
+  }
+
+  void checkByteOrder() {
+    const auto types = object_.types();
+    if (types && types->isBigEndian() != kernel_.isBigEndian()) {
+      const auto name = [](bool isBig) { return std::string(isBig ? "big" : "little") + "-endian"; };
+      report_.findings.push_back({.severity = Severity::error,
+                                  .topic = Topic::object,
+                                  .program = {},
+                                  .map = {},
+                                  .name = {},
+                                  .message = "the object is " + name(types->isBigEndian()) + " and the kernel is " +
+                                             name(kernel_.isBigEndian()) + ": compile it with -target bpfe" +
+                                             (kernel_.isBigEndian() ? "b" : "l"),
+                                  .relocation = {}});
+    }
+  }
+
+  void judge(const core::Relocation& relocation, const Reachability& reachability) {
+    switch (relocation.outcome) {
+    case core::Outcome::resolved:
+      ++report_.relocationCounts.resolved;
+      if (options_.allRelocations) {
+        report_.relocations.push_back(describe(relocation));
+      }
+      return;
+    case core::Outcome::poisoned:
+      ++report_.relocationCounts.poisoned;
+      break;
+    case core::Outcome::failed:
+      ++report_.relocationCounts.failed;
+      break;
+    }
+    Finding finding;
+    finding.topic = Topic::relocation;
+    finding.relocation = describe(relocation);
+    finding.program = finding.relocation->function;
+    finding.name = finding.relocation->access;
+    weigh(relocation, reachability, finding);
+    if (options_.allRelocations) {
+      report_.relocations.push_back(*finding.relocation);
+    }
+    report_.findings.push_back(std::move(finding));
+  }
+
+  void weigh(const core::Relocation& relocation, const Reachability& reachability, Finding& finding) const {
+    const std::string what = finding.relocation->access + ": " + finding.relocation->reason;
+    if (relocation.outcome == core::Outcome::failed) {
+      const bool counts = object_.records().isShared(relocation) || isLoaded(finding.program);
+      finding.severity = counts ? Severity::error : Severity::note;
+      finding.message = what + (counts ? "" : " (in a program that is not loaded unless it is asked for)");
+      return;
+    }
+    const auto [section, instruction] = object_.records().placeOf(relocation);
+    switch (reachability.at({.section = section, .instruction = instruction})) {
+    case Reach::always:
+      finding.severity = Severity::error;
+      finding.message = what + "; guard the code with bpf_core_field_exists() or the like";
+      break;
+    case Reach::depends:
+      finding.severity = Severity::unknown;
+      finding.message = what + "; whether this code is reached depends on what only that kernel knows";
+      break;
+    case Reach::never:
+      finding.severity = Severity::note;
+      finding.message = what + "; the code is guarded, and not reached on this kernel";
+      break;
+    }
+  }
+
+  [[nodiscard]] bool isLoaded(const std::string& function) const {
+    const auto programs = object_.programs();
+    return std::ranges::any_of(
+        programs, [&](const struct bpf_program* program) { return function == bpf_program__name(program); });
+  }
+
+  /// Reasons are long to find where a name is looked for in all the kernel has, and many relocations may have the same.
+  object::RelocationReport describe(const core::Relocation& relocation) {
+    if (relocation.outcome == core::Outcome::resolved || relocation.fault != core::Fault::noCandidate) {
+      return object::describe(object_.records(), kernel_.targets(), relocation);
+    }
+    const auto known = reasons_.find(relocation.record.type);
+    if (known == reasons_.end()) {
+      auto report = object::describe(object_.records(), kernel_.targets(), relocation);
+      reasons_.emplace(relocation.record.type, report.reason);
+      return report;
+    }
+    return object::describe(object_.records(), kernel_.targets(), relocation, known->second);
+  }
+
+  const ObjectToCheck& object_;
+  const TargetKernel& kernel_;
+  const CheckOptions& options_;
+  Report report_;
+  /// By local type, for types that the kernel does not have.
+  std::map<core::TypeId, std::string> reasons_;
+};
+
+} // namespace
+
+Report checkObject(const ObjectToCheck& object, const TargetKernel& kernel, const CheckOptions& options) {
+  return Check(object, kernel, options).run();
+}
+
+} // namespace btfd::check

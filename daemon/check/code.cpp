@@ -1,0 +1,120 @@
+#include "code.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <elf.h>
+
+namespace btfd::check {
+
+namespace {
+
+constexpr std::size_t kBytes = sizeof(bpf_insn);
+
+} // namespace
+
+Result<Code> Code::read(const object::CheckedImage& image) {
+  Code code;
+  auto symbols = image.symbols();
+  if (!symbols) {
+    return std::unexpected(std::move(symbols.error()));
+  }
+  code.symbols_ = std::move(*symbols);
+  for (const object::Section& section : image.sections()) {
+    if (section.isCode) {
+      const auto offset = section.content.empty() ? 0 : section.content.data() - image.bytes().data();
+      code.sections_.push_back({.number = image.indexOf(section),
+                                .name = section.name,
+                                .fileOffset = static_cast<std::size_t>(offset),
+                                .instructions = section.content.size() / kBytes,
+                                .references = image.references(section)});
+    } else if (section.name.starts_with(".rodata")) {
+      code.constants_.emplace_back(image.indexOf(section), section.content);
+    }
+  }
+  const auto functions = image.functions();
+  if (!functions) {
+    return std::unexpected(functions.error());
+  }
+  for (const object::Function& each : *functions) {
+    const Section* section = code.find(each.section);
+    if (section == nullptr || each.offset % kBytes != 0 || each.offset / kBytes >= section->instructions) {
+      continue;
+    }
+    const auto symbol = std::ranges::find_if(code.symbols_, [&](const object::Symbol& candidate) {
+      return candidate.type == STT_FUNC && candidate.section == each.section && candidate.value == each.offset &&
+             candidate.name == each.name;
+    });
+    const std::size_t begin = each.offset / kBytes;
+    code.functions_.push_back(
+        {.name = each.name,
+         .begin = {.section = each.section, .instruction = begin},
+         .end = begin + std::min<std::size_t>(each.size / kBytes, section->instructions - begin),
+         .isGlobal = symbol != code.symbols_.end() && symbol->binding != STB_LOCAL && symbol->isVisible});
+  }
+  return code;
+}
+
+const Code::Section* Code::find(std::size_t number) const {
+  const auto found = std::ranges::lower_bound(sections_, number, {}, &Section::number);
+  return found != sections_.end() && found->number == number ? &*found : nullptr;
+}
+
+const CodeFunction* Code::functionAt(const Place& place) const {
+  const auto after = std::ranges::upper_bound(functions_, place, {}, &CodeFunction::begin);
+  if (after == functions_.begin()) {
+    return nullptr;
+  }
+  const CodeFunction& function = *std::prev(after);
+  return function.begin.section == place.section && place.instruction < function.end ? &function : nullptr;
+}
+
+const object::Symbol* Code::findUndefined(std::string_view name) const {
+  const auto found = std::ranges::find_if(
+      symbols_, [&](const object::Symbol& symbol) { return symbol.section == SHN_UNDEF && symbol.name == name; });
+  return found == symbols_.end() ? nullptr : &*found;
+}
+
+const object::Reference* Code::referenceAt(const Place& place) const {
+  const Section* section = find(place.section);
+  if (section == nullptr) {
+    return nullptr;
+  }
+  const std::uint64_t offset = std::uint64_t{place.instruction} * kBytes;
+  const auto found = std::ranges::lower_bound(section->references, offset, {}, &object::Reference::offset);
+  return found != section->references.end() && found->offset == offset ? &*found : nullptr;
+}
+
+std::optional<Referred> Code::referredBy(const Place& place, const bpf_insn& instruction) const {
+  const bool isCall = instruction.code == (BPF_JMP | BPF_CALL);
+  const object::Reference* reference = referenceAt(place);
+  if (reference == nullptr) {
+    if (!isCall || instruction.src_reg != BPF_PSEUDO_CALL) {
+      return std::nullopt;
+    }
+    const std::int64_t target = static_cast<std::int64_t>(place.instruction) + instruction.imm + 1;
+    return Referred{.symbol = nullptr, .code = Place{place.section, static_cast<std::size_t>(target)}};
+  }
+  if (reference->symbol >= symbols_.size()) {
+    return std::nullopt;
+  }
+  const object::Symbol& symbol = symbols_[reference->symbol];
+  Referred referred{.symbol = &symbol, .code = std::nullopt};
+  const auto addend = static_cast<std::int64_t>(instruction.imm);
+  if (find(symbol.section) != nullptr) {
+    // As libbpf has it (bpf_object__reloc_code): calls count in instructions, one less; addresses in bytes.
+    const auto base = static_cast<std::int64_t>(symbol.value / kBytes);
+    const std::int64_t target = isCall ? base + addend + 1 : base + addend / static_cast<std::int64_t>(kBytes);
+    referred.code = Place{symbol.section, static_cast<std::size_t>(target)};
+  } else {
+    referred.dataOffset = symbol.value + static_cast<std::uint64_t>(addend);
+  }
+  return referred;
+}
+
+std::span<const std::byte> Code::constants(std::size_t number) const {
+  const auto found = std::ranges::find(constants_, number, &std::pair<std::size_t, std::span<const std::byte>>::first);
+  return found == constants_.end() ? std::span<const std::byte>{} : found->second;
+}
+
+} // namespace btfd::check

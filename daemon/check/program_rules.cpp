@@ -1,0 +1,331 @@
+#include "rules.h"
+
+#include <bpf/libbpf.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstring>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <linux/bpf.h>
+#include <linux/btf.h>
+
+namespace btfd::check {
+
+namespace {
+
+/// The call that CO-RE puts in place of what the kernel lacks (libbpf's bpf_core_poison_insn).
+constexpr std::int32_t kPoison = 0xbad2310;
+
+std::string quoted(std::string_view name) {
+  return "'" + std::string(name) + "'";
+}
+
+/// "ringbuf (BPF_MAP_TYPE_RINGBUF)", or the number where libbpf has no name for it.
+std::string enumeratorText(const char* libbpfName, std::string_view prefix, std::uint64_t value) {
+  if (libbpfName == nullptr) {
+    return std::to_string(value);
+  }
+  std::string upper(libbpfName);
+  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return std::string(libbpfName) + " (" + std::string(prefix) + upper + ")";
+}
+
+/// Says once that an enum is missing, where something would have to be looked up in it.
+void noEnum(const char* name, const char* what, std::vector<Finding>& findings) {
+  findings.push_back({.severity = Severity::unknown,
+                      .topic = Topic::object,
+                      .program = {},
+                      .map = {},
+                      .name = name,
+                      .message = std::string("the kernel's BTF has no enum ") + name + ", so it does not tell which " +
+                                 what + " the kernel knows",
+                      .relocation = {}});
+}
+
+/// Where a program attaches by BTF: what is looked up in the kernel, as libbpf's btf_get_kernel_prefix_kind has it.
+struct TargetKind {
+  const char* prefix = "";
+  std::uint32_t kind = BTF_KIND_FUNC;
+  const char* what = "function";
+};
+
+TargetKind targetKindOf(enum bpf_attach_type type) {
+  switch (type) {
+  case BPF_TRACE_RAW_TP:
+    return {.prefix = "btf_trace_", .kind = BTF_KIND_TYPEDEF, .what = "tracepoint"};
+  case BPF_LSM_MAC:
+  case BPF_LSM_CGROUP:
+    return {.prefix = "bpf_lsm_", .kind = BTF_KIND_FUNC, .what = "LSM hook"};
+  case BPF_TRACE_ITER:
+    return {.prefix = "bpf_iter_", .kind = BTF_KIND_FUNC, .what = "iterator"};
+  default:
+    return {};
+  }
+}
+
+/// Whether bpf(2) itself refuses an attach type that it does not know for a program of `type`, at load
+/// (bpf_prog_load_check_attach and check_attach_btf_id); for others only attaching fails.
+bool isCheckedAtLoad(enum bpf_prog_type type) {
+  constexpr std::array kChecked{
+      BPF_PROG_TYPE_TRACING,          BPF_PROG_TYPE_LSM,        BPF_PROG_TYPE_CGROUP_SOCK,
+      BPF_PROG_TYPE_CGROUP_SOCK_ADDR, BPF_PROG_TYPE_CGROUP_SKB, BPF_PROG_TYPE_SK_LOOKUP,
+      BPF_PROG_TYPE_SK_REUSEPORT,     BPF_PROG_TYPE_NETFILTER,  BPF_PROG_TYPE_CGROUP_SOCKOPT,
+  };
+  return std::ranges::find(kChecked, type) != kChecked.end();
+}
+
+/// One program on one kernel.
+class ProgramRules {
+ public:
+  ProgramRules(const struct bpf_program& program, const TargetKernel& kernel, std::vector<Finding>& findings)
+      : program_(program), kernel_(kernel), findings_(findings), section_(bpf_program__section_name(&program)) {}
+
+  void check() {
+    if (bpf_program__type(&program_) == BPF_PROG_TYPE_UNSPEC) {
+      add(Severity::error, Topic::programType, section_,
+          "libbpf does not know what section " + quoted(section_) + " stands for");
+      return;
+    }
+    checkType();
+    checkAttachType();
+    checkTarget();
+  }
+
+ private:
+  void add(Severity severity, Topic topic, std::string_view name, std::string message) {
+    findings_.push_back({.severity = severity,
+                         .topic = topic,
+                         .program = bpf_program__name(&program_),
+                         .map = {},
+                         .name = std::string(name),
+                         .message = std::move(message),
+                         .relocation = {}});
+  }
+
+  void checkType() {
+    const auto type = bpf_program__type(&program_);
+    if (kernel_.programTypes().known && !kernel_.programTypes().has(type)) {
+      const std::string text = enumeratorText(libbpf_bpf_prog_type_str(type), "BPF_PROG_TYPE_", type);
+      add(Severity::error, Topic::programType, text, "the kernel has no program type " + text);
+    }
+  }
+
+  void checkAttachType() {
+    const auto type = bpf_program__expected_attach_type(&program_);
+    if (!kernel_.attachTypes().known || kernel_.attachTypes().has(type)) {
+      return;
+    }
+    const std::string text = enumeratorText(libbpf_bpf_attach_type_str(type), "BPF_", type);
+    if (isCheckedAtLoad(bpf_program__type(&program_))) {
+      add(Severity::error, Topic::attachType, text, "the kernel has no attach type " + text);
+    } else {
+      add(Severity::warning, Topic::attachType, text,
+          "it loads, but cannot be attached as its section says: the kernel has no attach type " + text);
+    }
+  }
+
+  void checkTarget() {
+    const auto type = bpf_program__type(&program_);
+    const bool isRaw = type == BPF_PROG_TYPE_RAW_TRACEPOINT || type == BPF_PROG_TYPE_RAW_TRACEPOINT_WRITABLE;
+    if (!isRaw && type != BPF_PROG_TYPE_TRACING && type != BPF_PROG_TYPE_LSM) {
+      return;
+    }
+    const auto slash = section_.find('/');
+    if (slash == std::string_view::npos) {
+      if (!isRaw) {
+        add(Severity::unknown, Topic::attachTarget, {},
+            "its section " + quoted(section_) + " does not say what it attaches to: who loads it has to");
+      }
+      return;
+    }
+    findTarget(section_.substr(slash + 1), isRaw);
+  }
+
+  void findTarget(std::string_view target, bool isRaw) {
+    const TargetKind kind = targetKindOf(isRaw ? BPF_TRACE_RAW_TP : bpf_program__expected_attach_type(&program_));
+    std::string_view module;
+    std::string_view name = target;
+    if (const auto colon = target.find(':'); colon != std::string_view::npos) { // "module:function"
+      module = target.substr(0, colon);
+      name = target.substr(colon + 1);
+    }
+    if (kernel_.find(kind.prefix + std::string(name), kind.kind, module)) {
+      return;
+    }
+    std::string message = "the kernel has no " + std::string(kind.what) + " " + quoted(name);
+    if (!module.empty()) {
+      message += " in " + quoted(module);
+    }
+    message += itHas(kernel_.nearest(name, kind.kind, kind.prefix));
+    if (isRaw) {
+      add(Severity::warning, Topic::attachTarget, name, "it loads, but cannot be attached: " + message);
+    } else {
+      add(Severity::error, Topic::attachTarget, name, std::move(message));
+    }
+  }
+
+  const struct bpf_program& program_;
+  const TargetKernel& kernel_;
+  std::vector<Finding>& findings_;
+  std::string_view section_;
+};
+
+/// "bpf_loop", or the number of a helper that is newer than this program.
+std::string helperName(std::int32_t id) {
+#define BTFD_HELPER_NAME(name) std::pair(static_cast<std::int32_t>(BPF_FUNC_##name), "bpf_" #name)
+  static constexpr std::array kNames = {__BPF_FUNC_MAPPER(BTFD_HELPER_NAME)};
+#undef BTFD_HELPER_NAME
+  const auto* found = std::ranges::find(kNames, id, [](const auto& entry) { return entry.first; });
+  return found == kNames.end() ? "number " + std::to_string(id) : found->second;
+}
+
+/// What libbpf puts in place of a helper that the kernel lacks (bpf_object__sanitize_prog), or the helper itself.
+std::int32_t replacedByLibbpf(std::int32_t id) {
+  switch (id) {
+  case BPF_FUNC_probe_read_kernel:
+  case BPF_FUNC_probe_read_user:
+    return BPF_FUNC_probe_read;
+  case BPF_FUNC_probe_read_kernel_str:
+  case BPF_FUNC_probe_read_user_str:
+    return BPF_FUNC_probe_read_str;
+  default:
+    return id;
+  }
+}
+
+/// The calls of one object on one kernel.
+class CallRules {
+ public:
+  CallRules(const ObjectToCheck& object, const TargetKernel& kernel, const Reachability& reachability,
+            std::vector<Finding>& findings)
+      : object_(object), kernel_(kernel), reachability_(reachability), findings_(findings) {}
+
+  void check(const Place& place, const bpf_insn& instruction) {
+    const Reach reach = reachability_.at(place);
+    if (instruction.code != (BPF_JMP | BPF_CALL) || reach == Reach::never) {
+      return;
+    }
+    const auto referred = object_.code().referredBy(place, instruction);
+    if (!referred && instruction.src_reg == 0) {
+      checkHelper(place, instruction.imm, reach);
+    } else if (referred && referred->symbol != nullptr && !referred->code) {
+      checkFunction(place, referred->symbol->name, reach);
+    }
+  }
+
+ private:
+  void checkHelper(const Place& place, std::int32_t id, Reach reach) {
+    const auto has = [&](std::int32_t each) { return kernel_.helpers().has(static_cast<std::uint64_t>(each)); };
+    if (id == kPoison || has(id) || has(replacedByLibbpf(id))) {
+      return;
+    }
+    if (!kernel_.helpers().known) {
+      if (!std::exchange(saidUnknown_, true)) {
+        noEnum("bpf_func_id", "helpers", findings_);
+      }
+      return;
+    }
+    const std::string name = helperName(id);
+    add(place, Topic::helper, name, "the kernel has no helper " + name, reach);
+  }
+
+  void checkFunction(const Place& place, std::string_view name, Reach reach) {
+    const auto external = std::ranges::find(object_.externs(), name, &Extern::name);
+    std::string why;
+    if (external != object_.externs().end() && external->isWeak && external->isFunction &&
+        isSupplied(object_, kernel_, *external, &why) == Supplied::no) {
+      add(place, Topic::kernelFunction, name, why + ", and nothing guards the call (bpf_ksym_exists)", reach);
+    }
+  }
+
+  void add(const Place& place, Topic topic, std::string_view name, std::string message, Reach reach) {
+    const CodeFunction* function = object_.code().functionAt(place);
+    const std::string_view functionName = function == nullptr ? std::string_view{} : function->name;
+    if (!said_.emplace(functionName, name, reach).second) {
+      return;
+    }
+    if (reach == Reach::depends) {
+      message += "; whether this code is reached depends on what only that kernel knows";
+    }
+    findings_.push_back({.severity = reach == Reach::always ? Severity::error : Severity::unknown,
+                         .topic = topic,
+                         .program = std::string(functionName),
+                         .map = {},
+                         .name = std::string(name),
+                         .message = std::move(message),
+                         .relocation = {}});
+  }
+
+  const ObjectToCheck& object_;
+  const TargetKernel& kernel_;
+  const Reachability& reachability_;
+  std::vector<Finding>& findings_;
+  std::set<std::tuple<std::string_view, std::string, Reach>> said_;
+  bool saidUnknown_ = false;
+};
+
+} // namespace
+
+std::string itHas(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    text += (text.empty() ? "; it has " : ", ") + quoted(name);
+  }
+  return text;
+}
+
+void checkPrograms(const ObjectToCheck& object, const TargetKernel& kernel, std::vector<Finding>& findings) {
+  const auto programs = object.programs();
+  if (!programs.empty() && !kernel.programTypes().known) {
+    noEnum("bpf_prog_type", "program types", findings);
+  }
+  if (!programs.empty() && !kernel.attachTypes().known) {
+    noEnum("bpf_attach_type", "attach types", findings);
+  }
+  for (const struct bpf_program* program : programs) {
+    ProgramRules(*program, kernel, findings).check();
+  }
+}
+
+void checkMaps(const ObjectToCheck& object, const TargetKernel& kernel, std::vector<Finding>& findings) {
+  bool saidUnknown = false;
+  const struct bpf_map* map = nullptr;
+  while ((map = bpf_object__next_map(&object.opened(), map)) != nullptr) {
+    const auto type = bpf_map__type(map);
+    if (!bpf_map__autocreate(map) || kernel.mapTypes().has(type)) {
+      continue;
+    }
+    if (!kernel.mapTypes().known) {
+      if (!std::exchange(saidUnknown, true)) {
+        noEnum("bpf_map_type", "map types", findings);
+      }
+      continue;
+    }
+    const std::string text = enumeratorText(libbpf_bpf_map_type_str(type), "BPF_MAP_TYPE_", type);
+    findings.push_back({.severity = Severity::error,
+                        .topic = Topic::mapType,
+                        .program = {},
+                        .map = bpf_map__name(map),
+                        .name = text,
+                        .message = "the kernel has no map type " + text,
+                        .relocation = {}});
+  }
+}
+
+void checkCalls(const ObjectToCheck& object, const TargetKernel& kernel, std::span<const std::byte> image,
+                const Reachability& reachability, std::vector<Finding>& findings) {
+  CallRules rules(object, kernel, reachability, findings);
+  for (const Code::Section& section : object.code().sections()) {
+    for (std::size_t i = 0; i < section.instructions; ++i) {
+      bpf_insn instruction{};
+      std::memcpy(&instruction, image.data() + section.fileOffset + i * sizeof(instruction), sizeof(instruction));
+      rules.check({.section = section.number, .instruction = i}, instruction);
+    }
+  }
+}
+
+} // namespace btfd::check

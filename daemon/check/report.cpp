@@ -1,0 +1,68 @@
+#include "report.h"
+
+#include <algorithm>
+
+namespace btfd::check {
+
+void Report::conclude() {
+  std::ranges::stable_sort(findings, std::ranges::greater{}, &Finding::severity);
+  verdict = findings.empty() ? Verdict::loads : static_cast<Verdict>(findings.front().severity);
+}
+
+std::string_view severityName(Severity severity) {
+  switch (severity) {
+  case Severity::note:
+    return "note";
+  case Severity::warning:
+    return "warning";
+  case Severity::unknown:
+    return "unknown";
+  case Severity::error:
+    break;
+  }
+  return "error";
+}
+
+std::string_view topicName(Topic topic) {
+  switch (topic) {
+  case Topic::object:
+    return "object";
+  case Topic::programType:
+    return "programType";
+  case Topic::attachType:
+    return "attachType";
+  case Topic::attachTarget:
+    return "attachTarget";
+  case Topic::helper:
+    return "helper";
+  case Topic::mapType:
+    return "mapType";
+  case Topic::structOps:
+    return "structOps";
+  case Topic::kernelFunction:
+    return "kernelFunction";
+  case Topic::kernelSymbol:
+    return "kernelSymbol";
+  case Topic::configuration:
+    return "configuration";
+  case Topic::relocation:
+    break;
+  }
+  return "relocation";
+}
+
+std::string_view verdictName(Verdict verdict) {
+  switch (verdict) {
+  case Verdict::loads:
+    return "loads";
+  case Verdict::warning:
+    return "warning";
+  case Verdict::unknown:
+    return "unknown";
+  case Verdict::fails:
+    break;
+  }
+  return "fails";
+}
+
+} // namespace btfd::check

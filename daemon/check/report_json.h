@@ -1,0 +1,12 @@
+#pragma once
+
+#include "report.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace btfd::check {
+
+/// As io.btfd's type CheckReport.
+nlohmann::json toJson(const Report& report);
+
+} // namespace btfd::check

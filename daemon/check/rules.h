@@ -1,0 +1,40 @@
+#pragma once
+
+#include "object_to_check.h"
+#include "reachability.h"
+#include "report.h"
+#include "target_kernel.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace btfd::check {
+
+// The rules that checkObject applies. Each adds what it finds to `findings`.
+
+/// Program types, attach types and attach targets.
+void checkPrograms(const ObjectToCheck& object, const TargetKernel& kernel, std::vector<Finding>& findings);
+
+/// Map types.
+void checkMaps(const ObjectToCheck& object, const TargetKernel& kernel, std::vector<Finding>& findings);
+
+/// Struct_ops: the kernel's struct, and its members that the object sets.
+void checkStructOps(const ObjectToCheck& object, const TargetKernel& kernel, std::vector<Finding>& findings);
+
+/// Helpers and missing weak functions that code which is reached calls. `image`: with relocations applied.
+void checkCalls(const ObjectToCheck& object, const TargetKernel& kernel, std::span<const std::byte> image,
+                const Reachability& reachability, std::vector<Finding>& findings);
+
+/// Functions and variables of the kernel, and its configuration.
+void checkExterns(const ObjectToCheck& object, const TargetKernel& kernel, std::vector<Finding>& findings);
+
+/// Whether `kernel` has what the object calls `external`, in its name and type. `why`, if it is given, gets the reason
+/// why not.
+Supplied isSupplied(const ObjectToCheck& object, const TargetKernel& kernel, const Extern& external,
+                    std::string* why = nullptr);
+
+/// "; it has 'a', 'b'", or nothing.
+std::string itHas(const std::vector<std::string>& names);
+
+} // namespace btfd::check

@@ -1,0 +1,142 @@
+#include "target_kernel.h"
+
+#include "base/near_misses.h"
+
+#include <bpf/btf.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include <linux/btf.h>
+
+namespace btfd::check {
+
+namespace {
+
+Result<btf::BtfHandle> parse(std::span<const std::byte> bytes, struct ::btf* base) {
+  if (bytes.size() > std::numeric_limits<std::uint32_t>::max()) {
+    return fail("the BTF is too large", EFBIG);
+  }
+  const auto size = static_cast<std::uint32_t>(bytes.size());
+  btf::BtfHandle btf(base == nullptr ? btf__new(bytes.data(), size) : btf__new_split(bytes.data(), size, base));
+  if (!btf) {
+    return failErrno("the BTF is damaged", errno);
+  }
+  return btf;
+}
+
+/// Parses a module's BTF and, if it was made against a distilled base, makes it refer to the kernel's.
+Result<btf::BtfHandle> parseModule(const BtfBytes& bytes, struct ::btf* kernel) {
+  if (bytes.distilledBase.empty()) {
+    return parse(bytes.btf, kernel);
+  }
+  const auto distilled = parse(bytes.distilledBase, nullptr);
+  if (!distilled) {
+    return std::unexpected(distilled.error());
+  }
+  auto module = parse(bytes.btf, distilled->get());
+  if (!module) {
+    return module;
+  }
+  if (btf__relocate(module->get(), kernel) != 0) {
+    return failErrno("its types do not fit those of this kernel", errno);
+  }
+  return module;
+}
+
+/// Whether an enumerator only says how many there are: __MAX_BPF_MAP_TYPE, __BPF_FUNC_MAX_ID, MAX_BPF_LINK_TYPE.
+bool onlyCounts(std::string_view name) {
+  return name.starts_with("__") || name.starts_with("MAX_");
+}
+
+} // namespace
+
+Result<std::unique_ptr<TargetKernel>> TargetKernel::make(std::string name, const BtfBytes& bytes) {
+  std::unique_ptr<TargetKernel> kernel(new TargetKernel(std::move(name))); // NOLINT: the constructor is private
+  auto btf = parse(bytes.btf, nullptr);
+  if (!btf) {
+    return std::unexpected(std::move(btf.error()));
+  }
+  kernel->btf_ = std::move(*btf);
+  if (btf__type_cnt(kernel->btf_.get()) <= 1) {
+    return fail("the BTF holds no types", EINVAL);
+  }
+  kernel->index_ = btf::NameIndex(*kernel->btf_, 1);
+  kernel->targets_ = core::Targets(*kernel->btf_, kernel->index_);
+  kernel->helpers_ = kernel->readEnum("bpf_func_id");
+  kernel->mapTypes_ = kernel->readEnum("bpf_map_type");
+  kernel->programTypes_ = kernel->readEnum("bpf_prog_type");
+  kernel->attachTypes_ = kernel->readEnum("bpf_attach_type");
+  return kernel;
+}
+
+Result<void> TargetKernel::addModule(std::string name, const BtfBytes& bytes) {
+  auto btf = parseModule(bytes, btf_.get());
+  if (!btf) {
+    return std::unexpected(std::move(btf.error()));
+  }
+  auto module = std::make_unique<Module>(Module{.name = std::move(name), .btf = std::move(*btf), .index = {}});
+  module->index = btf::NameIndex(*module->btf, btf__type_cnt(btf_.get()));
+  targets_.addModule(*module->btf, module->index, module->name);
+  modules_.push_back(std::move(module));
+  return {};
+}
+
+KernelEnum TargetKernel::readEnum(const char* name) const {
+  KernelEnum result;
+  auto id = index_.find(name, BTF_KIND_ENUM);
+  if (!id) {
+    id = index_.find(name, BTF_KIND_ENUM64);
+  }
+  if (!id) {
+    return result;
+  }
+  result.known = true;
+  const core::Types& types = targets_[0].types;
+  const struct btf_type& type = *types.find(*id);
+  for (std::uint32_t index = 0; index < btf_vlen(&type); ++index) {
+    const std::string_view enumerator = types.string(core::enumeratorName(type, index));
+    const std::uint64_t value = btf_is_enum(&type) ? static_cast<std::uint32_t>(btf_enum(&type)[index].val)
+                                                   : btf_enum64_value(&btf_enum64(&type)[index]);
+    if (!onlyCounts(enumerator)) {
+      result.names.emplace(value, enumerator);
+    }
+  }
+  return result;
+}
+
+std::optional<core::TargetType> TargetKernel::find(std::string_view name, std::uint32_t kind,
+                                                   std::string_view module) const {
+  for (std::uint32_t target = 0; target < targets_.size(); ++target) {
+    if (!module.empty() && targets_[target].name != module) {
+      continue;
+    }
+    if (const auto id = targets_[target].index->find(name, kind)) {
+      return core::TargetType{.target = target, .id = *id};
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> TargetKernel::nearest(std::string_view name, std::uint32_t kind,
+                                               std::string_view prefix) const {
+  std::set<std::string_view> names;
+  core::TypeId first = 1;
+  for (std::uint32_t target = 0; target < targets_.size(); ++target) {
+    const core::Types& types = targets_[target].types;
+    for (core::TypeId id = first; id < types.count(); ++id) {
+      const struct btf_type& type = *types.find(id);
+      std::string_view known = btf_kind(&type) == kind ? types.string(type.name_off) : "";
+      if (known.size() > prefix.size() && known.starts_with(prefix)) {
+        names.insert(known.substr(prefix.size()));
+      }
+    }
+    first = targets_[0].types.count();
+  }
+  return nearMisses(name, names);
+}
+
+} // namespace btfd::check

@@ -1,0 +1,86 @@
+#pragma once
+
+#include "base/error.h"
+#include "btf/handle.h"
+#include "btf/name_index.h"
+#include "btf_file.h"
+#include "core/candidates.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace btfd::check {
+
+/// One of the kernel's enums that number what bpf(2) knows, such as enum bpf_func_id.
+struct KernelEnum {
+  /// Whether the kernel's BTF has it; without it nothing can be said.
+  bool known = false;
+  /// Values and names, but for the one that only counts the others.
+  std::map<std::uint64_t, std::string_view> names;
+
+  [[nodiscard]] bool has(std::uint64_t value) const { return names.contains(value); }
+};
+
+/// A kernel that objects are checked against: its BTF and that of its modules, indexed. It is not changed any more once
+/// it is shared, so any number of threads may read it.
+class TargetKernel {
+ public:
+  /// A kernel of which nothing but `btf` is known. `name` is what it is called in reports.
+  static Result<std::unique_ptr<TargetKernel>> make(std::string name, const BtfBytes& btf);
+
+  /// Adds the split BTF of the module called `name`.
+  Result<void> addModule(std::string name, const BtfBytes& btf);
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+  [[nodiscard]] const core::Targets& targets() const { return targets_; }
+
+  [[nodiscard]] bool isBigEndian() const { return targets_[0].types.isBigEndian(); }
+
+  /// The type with BTF kind `kind` and all of the name `name`: the kernel's own, else a module's. `module`: only that
+  /// of this module ("vmlinux" for the kernel itself), as "module:function" in a section's name asks for it.
+  [[nodiscard]] std::optional<core::TargetType> find(std::string_view name, std::uint32_t kind,
+                                                     std::string_view module = {}) const;
+
+  /// Names of BTF kind `kind` that begin with `prefix` and go on nearly as `name`, without that prefix; three at most.
+  /// Goes through all types: some 10 ms.
+  [[nodiscard]] std::vector<std::string> nearest(std::string_view name, std::uint32_t kind,
+                                                 std::string_view prefix = {}) const;
+
+  [[nodiscard]] const KernelEnum& helpers() const { return helpers_; }
+
+  [[nodiscard]] const KernelEnum& mapTypes() const { return mapTypes_; }
+
+  [[nodiscard]] const KernelEnum& programTypes() const { return programTypes_; }
+
+  [[nodiscard]] const KernelEnum& attachTypes() const { return attachTypes_; }
+
+ private:
+  struct Module {
+    std::string name;
+    btf::BtfHandle btf;
+    btf::NameIndex index;
+  };
+
+  explicit TargetKernel(std::string name) : name_(std::move(name)) {}
+
+  [[nodiscard]] KernelEnum readEnum(const char* name) const;
+
+  std::string name_;
+  btf::BtfHandle btf_;
+  btf::NameIndex index_;
+  /// At addresses that stay, for targets_. After btf_, so that split BTFs go before their base.
+  std::vector<std::unique_ptr<Module>> modules_;
+  core::Targets targets_;
+  KernelEnum helpers_;
+  KernelEnum mapTypes_;
+  KernelEnum programTypes_;
+  KernelEnum attachTypes_;
+};
+
+} // namespace btfd::check

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "base/error.h"
+#include "libbpf_log.h"
+
+#include <bpf/libbpf.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace btfd::object {
+
+struct ObjectDeleter {
+  void operator()(struct bpf_object* object) const { bpf_object__close(object); }
+};
+
+using ObjectHandle = std::unique_ptr<struct bpf_object, ObjectDeleter>;
+
+/// Has libbpf open the object file `image`, which needs no privileges: nothing is asked of the kernel yet. `name` is
+/// what it is to be called; maps that it wants pinned by name go below `pinDirectory`. The error has the first of the
+/// warnings in `log`.
+Result<ObjectHandle> openWithLibbpf(std::span<const std::byte> image, const std::string& name,
+                                    const std::string& pinDirectory, const LibbpfLog& log);
+
+} // namespace btfd::object
