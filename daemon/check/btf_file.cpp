@@ -93,8 +93,14 @@ std::vector<std::byte> contentOf(Elf_Scn* section) {
 
 Result<BtfBytes> fromElf(Elf* elf) {
   std::size_t names = 0;
-  if (elf == nullptr || elf_kind(elf) != ELF_K_ELF || elf_getshdrstrndx(elf, &names) < 0) {
+  std::size_t count = 0;
+  GElf_Ehdr fileHeader{};
+  if (elf == nullptr || elf_kind(elf) != ELF_K_ELF || gelf_getehdr(elf, &fileHeader) == nullptr ||
+      elf_getshdrstrndx(elf, &names) < 0 || elf_getshdrnum(elf, &count) < 0) {
     return fail("is a damaged ELF file", EINVAL);
+  }
+  if (count == 0 && fileHeader.e_shoff != 0) {
+    return fail("is a damaged ELF file: its section table is cut off", EINVAL);
   }
   BtfBytes found;
   for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {

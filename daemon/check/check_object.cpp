@@ -55,9 +55,8 @@ class Check {
   }
 
   [[nodiscard]] Supplied supplied(std::string_view symbol) const {
-    const auto found = std::ranges::find(object_.externs(), symbol, &Extern::name);
-    return found == object_.externs().end() || found->isConfiguration ? Supplied::unknown
-                                                                      : isSupplied(object_, kernel_, *found);
+    const Extern* found = object_.findExtern(symbol);
+    return found == nullptr || found->isConfiguration ? Supplied::unknown : isSupplied(object_, kernel_, *found);
   }
 
   void checkByteOrder() {

@@ -32,27 +32,26 @@ Result<Code> Code::read(const object::CheckedImage& image) {
       code.constants_.emplace_back(image.indexOf(section), section.content);
     }
   }
-  const auto functions = image.functions();
-  if (!functions) {
-    return std::unexpected(functions.error());
-  }
-  for (const object::Function& each : *functions) {
-    const Section* section = code.find(each.section);
-    if (section == nullptr || each.offset % kBytes != 0 || each.offset / kBytes >= section->instructions) {
+  code.readSymbols();
+  return code;
+}
+
+void Code::readSymbols() {
+  for (const object::Symbol& symbol : symbols_) {
+    if (symbol.section == SHN_UNDEF) {
+      undefined_.emplace(symbol.name, &symbol);
+    }
+    const Section* section = symbol.type == STT_FUNC ? find(symbol.section) : nullptr;
+    const std::size_t begin = symbol.value / kBytes;
+    if (section == nullptr || symbol.value % kBytes != 0 || begin >= section->instructions) {
       continue;
     }
-    const auto symbol = std::ranges::find_if(code.symbols_, [&](const object::Symbol& candidate) {
-      return candidate.type == STT_FUNC && candidate.section == each.section && candidate.value == each.offset &&
-             candidate.name == each.name;
-    });
-    const std::size_t begin = each.offset / kBytes;
-    code.functions_.push_back(
-        {.name = each.name,
-         .begin = {.section = each.section, .instruction = begin},
-         .end = begin + std::min<std::size_t>(each.size / kBytes, section->instructions - begin),
-         .isGlobal = symbol != code.symbols_.end() && symbol->binding != STB_LOCAL && symbol->isVisible});
+    functions_.push_back({.name = symbol.name,
+                          .begin = {.section = symbol.section, .instruction = begin},
+                          .end = begin + std::min<std::size_t>(symbol.size / kBytes, section->instructions - begin),
+                          .isGlobal = symbol.binding != STB_LOCAL && symbol.isVisible});
   }
-  return code;
+  std::ranges::sort(functions_, {}, &CodeFunction::begin);
 }
 
 const Code::Section* Code::find(std::size_t number) const {
@@ -70,9 +69,8 @@ const CodeFunction* Code::functionAt(const Place& place) const {
 }
 
 const object::Symbol* Code::findUndefined(std::string_view name) const {
-  const auto found = std::ranges::find_if(
-      symbols_, [&](const object::Symbol& symbol) { return symbol.section == SHN_UNDEF && symbol.name == name; });
-  return found == symbols_.end() ? nullptr : &*found;
+  const auto found = undefined_.find(name);
+  return found == undefined_.end() ? nullptr : found->second;
 }
 
 const object::Reference* Code::referenceAt(const Place& place) const {

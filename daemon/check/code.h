@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -43,6 +44,13 @@ struct CodeFunction {
 /// The code of an object: its sections, functions, and what instructions refer to. Refers to the image.
 class Code {
  public:
+  Code() = default;
+  Code(Code&&) = default;
+  Code& operator=(Code&&) = default;
+  Code(const Code&) = delete; // it points into itself
+  Code& operator=(const Code&) = delete;
+  ~Code() = default;
+
   /// An error if the file's symbol table is broken.
   static Result<Code> read(const object::CheckedImage& image);
 
@@ -79,8 +87,12 @@ class Code {
  private:
   [[nodiscard]] const object::Reference* referenceAt(const Place& place) const;
 
+  void readSymbols();
+
   std::vector<Section> sections_;
   std::vector<object::Symbol> symbols_;
+  /// By name, those that the object leaves to the kernel; they point into symbols_.
+  std::map<std::string_view, const object::Symbol*> undefined_;
   std::vector<CodeFunction> functions_;
   std::vector<std::pair<std::size_t, std::span<const std::byte>>> constants_;
 };

@@ -68,7 +68,13 @@ Result<void> ObjectToCheck::readBtf(const object::CheckedImage& image) {
       readSection(type, image);
     }
   }
+  std::ranges::stable_sort(externs_, {}, &Extern::name);
   return {};
+}
+
+const Extern* ObjectToCheck::findExtern(std::string_view name) const {
+  const auto found = std::ranges::lower_bound(externs_, name, {}, &Extern::name);
+  return found != externs_.end() && found->name == name ? &*found : nullptr;
 }
 
 void ObjectToCheck::readSection(const struct btf_type& section, const object::CheckedImage& image) {

@@ -66,7 +66,11 @@ class ObjectToCheck {
   /// Its BTF as it is in the file; nothing if it has none.
   [[nodiscard]] std::optional<core::Types> types() const;
 
+  /// By name.
   [[nodiscard]] std::span<const Extern> externs() const { return externs_; }
+
+  /// The one called `name`, or null.
+  [[nodiscard]] const Extern* findExtern(std::string_view name) const;
 
   [[nodiscard]] std::span<const StructOps> structOps() const { return structOps_; }
 

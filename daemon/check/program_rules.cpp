@@ -234,9 +234,9 @@ class CallRules {
   }
 
   void checkFunction(const Place& place, std::string_view name, Reach reach) {
-    const auto external = std::ranges::find(object_.externs(), name, &Extern::name);
+    const Extern* external = object_.findExtern(name);
     std::string why;
-    if (external != object_.externs().end() && external->isWeak && external->isFunction &&
+    if (external != nullptr && external->isWeak && external->isFunction &&
         isSupplied(object_, kernel_, *external, &why) == Supplied::no) {
       add(place, Topic::kernelFunction, name, why + ", and nothing guards the call (bpf_ksym_exists)", reach);
     }

@@ -72,6 +72,7 @@ std::unique_ptr<Command> attachCommand(CLI::App& parent);
 std::unique_ptr<Command> detachCommand(CLI::App& parent);
 std::unique_ptr<Command> listCommand(CLI::App& parent);
 std::unique_ptr<Command> showCommand(CLI::App& parent);
+std::unique_ptr<Command> checkCommand(CLI::App& parent);
 std::unique_ptr<Command> kernelCommand(CLI::App& parent);
 std::unique_ptr<Command> monitorCommand(CLI::App& parent);
 

@@ -21,6 +21,7 @@ constexpr const char* kExamples = "Examples:\n"
                                   "  btfctl load tcpconnect.o --attach-all     load, attach, hold until Ctrl-C\n"
                                   "  btfctl list                               what is loaded\n"
                                   "  btfctl show tcpconnect --json             one object, for programs\n"
+                                  "  btfctl check *.o --kernel btf/            will they load on these kernels?\n"
                                   "  btfctl load --help                        more about a command\n\n";
 
 /// Takes off `arguments` the command that follows `--exec ... --`. Without --exec, -- has its usual meaning: no options
@@ -112,7 +113,7 @@ int runCommandLine(std::vector<std::string> arguments, std::ostream& out, std::o
   declareGlobals(app, context);
   std::vector<std::unique_ptr<Command>> commands;
   for (const auto make : {loadCommand, unloadCommand, attachCommand, detachCommand, listCommand, showCommand,
-                          kernelCommand, monitorCommand}) {
+                          checkCommand, kernelCommand, monitorCommand}) {
     commands.push_back(make(app));
   }
   try { // CLI11 reports by exception, --help included

@@ -24,10 +24,14 @@ _btfctl() {
   fi
   local words
   case $command in
-    "") words="load unload attach detach list show kernel monitor --version $globals" ;;
+    "") words="load unload attach detach list show check kernel monitor --version $globals" ;;
     load)
       words="--name --label --attach --attach-all --enable --disable --set --max-entries --reuse --log-level --deadline
         --dry-run --stay --exec $globals"
+      [[ $word == -* ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$word"); return; }
+      ;;
+    check)
+      words="--kernel --strict $globals"
       [[ $word == -* ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$word"); return; }
       ;;
     unload | show) words="$(_btfctl_objects) $globals" ;;

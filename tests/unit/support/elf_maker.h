@@ -39,7 +39,14 @@ class ElfMaker {
 
   /// A global function of `instructions` instructions, which begins with number `first` of section `section`.
   void function(std::string name, std::size_t section, std::size_t first, std::size_t instructions) {
-    functions_.push_back({std::move(name), section, first * sizeof(bpf_insn), instructions * sizeof(bpf_insn)});
+    functions_.push_back(
+        {std::move(name), section, first * sizeof(bpf_insn), instructions * sizeof(bpf_insn), STB_GLOBAL});
+  }
+
+  /// The same, but a static one.
+  void localFunction(std::string name, std::size_t section, std::size_t first, std::size_t instructions) {
+    functions_.push_back(
+        {std::move(name), section, first * sizeof(bpf_insn), instructions * sizeof(bpf_insn), STB_LOCAL});
   }
 
   /// The file.
@@ -108,6 +115,7 @@ class ElfMaker {
     std::size_t section;
     std::uint64_t offset;
     std::uint64_t size;
+    unsigned binding;
   };
 
   void addSymbols(std::vector<Section>& sections) const {
@@ -116,7 +124,7 @@ class ElfMaker {
     for (const Function& each : functions_) {
       Elf64_Sym& symbol = symbols.emplace_back();
       symbol.st_name = static_cast<Elf64_Word>(names.size());
-      symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+      symbol.st_info = static_cast<unsigned char>(ELF64_ST_INFO(each.binding, STT_FUNC));
       symbol.st_shndx = static_cast<Elf64_Section>(each.section);
       symbol.st_value = each.offset;
       symbol.st_size = each.size;

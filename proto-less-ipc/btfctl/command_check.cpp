@@ -1,0 +1,114 @@
+#include "btfctl/check_view.h"
+#include "btfctl/command.h"
+#include "btfctl/object_file.h"
+#include "btfctl/table.h"
+#include "check/check_object.h"
+
+#include <CLI/CLI.hpp>
+
+#include <utility>
+
+namespace btfd::btfctl {
+namespace {
+
+class CheckCommand : public Command {
+ public:
+  explicit CheckCommand(CLI::App& parent)
+      : Command(
+            parent, "check", "Tell whether objects load on kernels, from their BTF alone",
+            "  btfctl check tcpconnect.o\n"
+            "      on the running kernel; needs neither privileges nor the daemon\n"
+            "  btfctl check *.o --kernel btf/5.10.btf.xz btf/6.1.btf.gz /usr/lib/debug/boot/vmlinux-6.12\n"
+            "      on kernels in files: raw BTF, also compressed with gzip or xz, or ELF files with a .BTF section\n"
+            "  btfctl check *.o --kernel btf/\n"
+            "      on all kernels in a directory; BTF of modules beside a kernel belongs to it, as in /sys/kernel/btf\n"
+            "  btfctl check x.o --kernel btf/ --json | jq '.objects[].reports[] | select(.verdict == \"fails\")'\n"
+            "  btfctl check *.o --kernel btf/ --strict && roll-out\n"
+            "\nVerdicts:\n"
+            "  loads    nothing in BTF stands in its way\n"
+            "  warning  it loads, but something in it cannot work, such as a tracepoint that the kernel lacks\n"
+            "  unknown  BTF does not tell\n"
+            "  fails    the kernel or the loader refuses it\n"
+            "The reasons stand below the table, with --verbose also code that is guarded and never reached. What no "
+            "BTF\n"
+            "tells is not checked: the verifier's opinion of the code, kprobes, uprobes, what may be attached where.\n"
+            "\nExit status:\n"
+            "  0  no verdict is fails; with --strict: all load\n"
+            "  1  one is; with --strict: or one is warning or unknown\n"
+            "  2  the command line is wrong, or an object or a kernel cannot be read\n") {
+    app().add_option("OBJECT", objects_, "Object files")->type_name("")->required()->expected(1, kAny);
+    app()
+        .add_option("--kernel", kernels_, "Kernels to check on, else the running one; to stand behind the objects")
+        ->type_name("FILE|DIR...")
+        ->expected(1, kAny);
+    flag("--strict", strict_, "Exit with 1 unless every verdict is: loads");
+  }
+
+  [[nodiscard]] std::string subject() const override { return "check"; }
+
+  Outcome<int> run(const Context& context) override {
+    CheckResult result;
+    findKernels(result);
+    for (const std::string& path : objects_) {
+      result.objects.push_back(checkOn(path, result.kernels, {.allRelocations = context.json}));
+    }
+    context.print(checkDocument(result), checkView(result, context.verbose, terminalWidth()));
+    if (!context.json) {
+      context.errors << unreadableView(result) << std::flush;
+    }
+    return static_cast<int>(statusOf(result));
+  }
+
+ private:
+  static constexpr int kAny = 100'000;
+
+  void findKernels(CheckResult& result) const {
+    const std::vector<std::string> running{check::kRunningKernel};
+    for (const std::string& path : kernels_.empty() ? running : kernels_) {
+      for (check::FoundKernel& kernel : check::findKernels(path)) {
+        result.kernels.push_back(std::move(kernel));
+      }
+    }
+  }
+
+  static CheckedObject checkOn(const std::string& path, const std::vector<check::FoundKernel>& kernels,
+                               const check::CheckOptions& options) {
+    CheckedObject checked{.path = path, .error = std::nullopt, .reports = {}};
+    const auto file = openObject(path);
+    if (!file) {
+      checked.error = file.error();
+      return checked;
+    }
+    const auto object = check::ObjectToCheck::read(*file);
+    if (!object) {
+      checked.error = Error(object.error()).within(path);
+      return checked;
+    }
+    for (const check::FoundKernel& kernel : kernels) {
+      if (kernel.kernel) {
+        checked.reports.push_back(check::checkObject(*object, **kernel.kernel, options));
+      }
+    }
+    return checked;
+  }
+
+  [[nodiscard]] ExitStatus statusOf(const CheckResult& result) const {
+    if (result.isAnythingUnreadable()) {
+      return ExitStatus::Usage;
+    }
+    const auto tolerated = strict_ ? check::Verdict::loads : check::Verdict::unknown;
+    return result.worst() > tolerated ? ExitStatus::Failed : ExitStatus::Done;
+  }
+
+  std::vector<std::string> objects_;
+  std::vector<std::string> kernels_;
+  bool strict_ = false;
+};
+
+} // namespace
+
+std::unique_ptr<Command> checkCommand(CLI::App& parent) {
+  return std::make_unique<CheckCommand>(parent);
+}
+
+} // namespace btfd::btfctl

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Runs btfctl check on the project's own BPF objects: what it prints, its exit status, its privileges.
+
+    check_test.py BTFCTL DIRECTORY [TEST...]
+"""
+
+import gzip
+import json
+import lzma
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BTFCTL = ""
+OBJECTS = ""
+RUNNING = "/sys/kernel/btf/vmlinux"
+
+
+@unittest.skipUnless(os.path.exists(RUNNING), "this kernel shows no BTF")
+class CheckTest(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        os.chmod(self.directory.name, 0o755)
+
+    def path(self, name):
+        return os.path.join(self.directory.name, name)
+
+    def write(self, name, content):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "wb") as file:
+            file.write(content)
+        return self.path(name)
+
+    def check(self, *arguments, status=0, prefix=()):
+        # No daemon is there to be asked.
+        environment = os.environ | {"BTFD_SOCKET": self.path("socket")}
+        done = subprocess.run([*prefix, BTFCTL, "check", *arguments], capture_output=True, text=True, env=environment, timeout=60)
+        self.assertEqual(done.returncode, status, f"stdout:\n{done.stdout}\nstderr:\n{done.stderr}")
+        return done
+
+    @staticmethod
+    def object(name):
+        return os.path.join(OBJECTS, name + ".o")
+
+    @staticmethod
+    def running():
+        with open(RUNNING, "rb") as file:
+            return file.read()
+
+    def test_the_running_kernel_is_the_default(self):
+        done = self.check(self.object("exec_events"))
+        self.assertRegex(done.stdout, r"^OBJECT +running \(%s\)\nexec_events\.o +loads\n$" % os.uname().release.replace(".", r"\."))
+        self.assertEqual(done.stderr, "")
+
+    def test_what_fails_has_its_reasons_below_the_table(self):
+        done = self.check(self.object("exec_events"), self.object("missing_field"), self.object("missing_targets"), status=1)
+        self.assertRegex(done.stdout, r"missing_field\.o +fails\n")
+        self.assertIn("\n\nmissing_field.o\n  fails: on_exec: struct task_struct___with_wishes.field_that_no_kernel_has: "
+                      "the kernel's struct task_struct has no 'field_that_no_kernel_has'", done.stdout)
+        self.assertIn("  fails: on_entry: the kernel has no function 'function_that_no_kernel_has'", done.stdout)
+        self.assertIn("  warning: on_raw_event: it loads, but cannot be attached: the kernel has no tracepoint", done.stdout)
+
+    def test_guarded_code_is_only_told_of_on_demand(self):
+        self.assertNotIn("guarded, and not reached", self.check(self.object("guarded")).stdout)
+        self.assertIn("guarded, and not reached", self.check(self.object("guarded"), "--verbose").stdout)
+
+    def test_is_a_matrix_of_objects_and_kernels(self):
+        content = self.running()
+        self.write("kernels/one.btf.gz", gzip.compress(content, 1))
+        self.write("kernels/two.btf.xz", lzma.compress(content, preset=0))
+        three = self.write("three/vmlinux", content)
+        done = self.check(self.object("tp_btf"), self.object("missing_helper"), "--kernel", self.path("kernels"), three, status=1)
+        self.assertRegex(done.stdout, r"^OBJECT +one +two +three\ntp_btf\.o +loads +loads +loads\nmissing_helper\.o +fails +fails +fails\n")
+        self.assertEqual(done.stdout.count("no helper"), 1)
+        self.assertIn("fails on all: ", done.stdout)
+
+    def test_has_a_document_for_programs(self):
+        document = json.loads(self.check("--json", self.object("missing_helper"), status=1).stdout)
+        self.assertEqual(document["verdict"], "fails")
+        self.assertEqual(document["kernels"][0]["path"], RUNNING)
+        self.assertNotIn("error", document["kernels"][0])
+        report = document["objects"][0]["reports"][0]
+        self.assertEqual((report["kernel"], report["verdict"]), (RUNNING, "fails"))
+        self.assertEqual(report["findings"][0], {
+            "severity": "error", "topic": "helper", "program": "on_exec", "name": "number 99999",
+            "message": "the kernel has no helper number 99999",
+        })  # fmt: skip
+        document = json.loads(self.check("--json", self.object("exec_events")).stdout)
+        relocations = document["objects"][0]["reports"][0]["relocations"]
+        self.assertGreater(len(relocations), 3)
+        self.assertEqual({relocation["outcome"] for relocation in relocations}, {"resolved"})
+
+    def test_what_cannot_be_read_does_not_hide_the_rest(self):
+        bad_object = self.write("bad.o", b"no object")
+        bad_kernel = self.write("bad.btf", b"no BTF")
+        done = self.check(bad_object, self.object("tp_btf"), "--kernel", bad_kernel, RUNNING, status=2)
+        self.assertRegex(done.stdout, r"\ntp_btf\.o +loads\n")
+        self.assertIn(bad_kernel + " is neither BTF nor an ELF file", done.stderr)
+        self.assertIn(bad_object + ": not an ELF file", done.stderr)
+        document = json.loads(self.check("--json", bad_object, self.path("none.o"), "--kernel", bad_kernel, status=2).stdout)
+        self.assertIn("is neither BTF", document["kernels"][0]["error"])
+        self.assertIn("not an ELF file", document["objects"][0]["error"])
+        self.assertIn("No such file", document["objects"][1]["error"])
+
+    def test_strict_takes_no_warnings(self):
+        for name, strict in (("tp_btf", 0), ("guarded", 0), ("guarded_by_version", 1)):
+            with self.subTest(name=name):
+                self.check(self.object(name))
+                self.check(self.object(name), "--strict", status=strict)
+
+    def test_needs_an_object(self):
+        self.assertIn("Try: btfctl check --help", self.check(status=2).stderr)
+        self.check("--kernel", RUNNING, status=2)
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv, to become nobody")
+    def test_needs_no_privileges(self):
+        shutil.copy(self.object("exec_events"), self.directory.name)
+        nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs")
+        self.assertIn("loads", self.check(self.path("exec_events.o"), prefix=nobody).stdout)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    BTFCTL, OBJECTS = sys.argv.pop(1), sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,221 @@
+// Kernels as they lie in files and directories.
+#include "check/kernels.h"
+#include "packed.h"
+#include "test_support/btf_maker.h"
+#include "test_support/elf_maker.h"
+#include "test_support/files.h"
+
+#include <bpf/libbpf.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+
+#include <linux/btf.h>
+#include <sys/stat.h>
+
+namespace btfd::check {
+namespace {
+
+using test_support::BtfMaker;
+using test_support::bytesOf;
+using test_support::ElfMaker;
+using test_support::gzipped;
+using test_support::writeFile;
+using test_support::xzed;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+using Bytes = std::vector<std::byte>;
+
+class KernelsTest : public testing::Test {
+ protected:
+  KernelsTest() {
+    libbpf_set_print(nullptr);
+    kernel_.function("of_the_kernel", kernel_.prototype(kernel_.integer(), {}));
+  }
+
+  /// What a module adds that has a function called `name`.
+  [[nodiscard]] Bytes module(const char* name) const {
+    BtfMaker module = BtfMaker::splitFrom(kernel_);
+    module.function(name, module.prototype(0, {}));
+    return module.bytes();
+  }
+
+  [[nodiscard]] Bytes elf() const {
+    ElfMaker elf;
+    elf.section(".text", bytesOf("code"));
+    elf.section(".BTF", kernel_.bytes());
+    return elf.bytes();
+  }
+
+  /// The only kernel at `path`.
+  static FoundKernel only(const std::string& path) {
+    auto kernels = findKernels(path);
+    EXPECT_EQ(kernels.size(), 1U);
+    return std::move(kernels.front());
+  }
+
+  static bool has(const FoundKernel& found, const char* function) {
+    return found.kernel && (*found.kernel)->find(function, BTF_KIND_FUNC);
+  }
+
+  static std::string errorAt(const std::string& path) {
+    const auto found = only(path);
+    return found.kernel ? "" : found.kernel.error().message;
+  }
+
+  BtfMaker kernel_;
+  test_support::TemporaryDirectory directory_;
+};
+
+TEST_F(KernelsTest, AreReadFromRawElfAndCompressedFiles) {
+  const std::vector<std::pair<std::string, Bytes>> files{
+      {"raw.btf", kernel_.bytes()},
+      {"vmlinux-6.1", elf()},
+      {"packed.btf.gz", gzipped(kernel_.bytes())},
+      {"packed.btf.xz", xzed(kernel_.bytes())},
+      {"vmlinux.gz", gzipped(elf())},
+  };
+  for (const auto& [name, content] : files) {
+    writeFile(directory_ / name, content);
+    const auto found = only(directory_ / name);
+    EXPECT_TRUE(has(found, "of_the_kernel")) << name;
+    EXPECT_EQ(found.path, directory_ / name);
+  }
+}
+
+TEST_F(KernelsTest, AreCalledAfterTheirFileOrDirectory) {
+  writeFile(directory_ / "6.1.0-9.btf.xz", xzed(kernel_.bytes()));
+  EXPECT_EQ((*only(directory_ / "6.1.0-9.btf.xz").kernel)->name(), "6.1.0-9");
+  std::filesystem::create_directory(directory_ / "6.12.3");
+  writeFile(directory_ / "6.12.3/vmlinux.btf", kernel_.bytes());
+  EXPECT_EQ((*only(directory_ / "6.12.3/vmlinux.btf").kernel)->name(), "6.12.3");
+}
+
+TEST_F(KernelsTest, TheRunningOneIsCalledSo) {
+  if (!std::filesystem::exists("/sys/kernel/btf/vmlinux")) {
+    GTEST_SKIP() << "this kernel shows no BTF";
+  }
+  const auto found = only(kRunningKernel);
+  ASSERT_TRUE(found.kernel) << found.kernel.error().message;
+  EXPECT_THAT((*found.kernel)->name(), HasSubstr("running ("));
+  EXPECT_TRUE((*found.kernel)->helpers().has(1));
+  EXPECT_TRUE((*found.kernel)->find("bpf_prog_load", BTF_KIND_FUNC));
+}
+
+TEST_F(KernelsTest, ModulesBesideAKernelBelongToIt) {
+  writeFile(directory_ / "vmlinux", kernel_.bytes());
+  writeFile(directory_ / "one", module("of_one"));
+  writeFile(directory_ / "two.btf.gz", gzipped(module("of_two")));
+  writeFile(directory_ / "notes.txt", "not BTF");
+  const auto found = only(directory_.path());
+  EXPECT_TRUE(has(found, "of_the_kernel"));
+  EXPECT_TRUE(has(found, "of_one"));
+  EXPECT_TRUE(has(found, "of_two"));
+  EXPECT_TRUE((*found.kernel)->find("of_two", BTF_KIND_FUNC, "two"));
+  EXPECT_FALSE((*found.kernel)->find("of_two", BTF_KIND_FUNC, "one"));
+  EXPECT_FALSE((*found.kernel)->find("of_two", BTF_KIND_FUNC, "vmlinux"));
+}
+
+TEST_F(KernelsTest, ADamagedModuleIsLeftOut) {
+  writeFile(directory_ / "vmlinux", kernel_.bytes());
+  writeFile(directory_ / "good", module("of_good"));
+  auto bad = module("of_bad");
+  bad.resize(bad.size() - 4);
+  writeFile(directory_ / "bad", bad);
+  const auto found = only(directory_.path());
+  EXPECT_TRUE(has(found, "of_good"));
+  EXPECT_FALSE(has(found, "of_bad"));
+  ASSERT_EQ(found.leftOut.size(), 1U);
+  EXPECT_THAT(found.leftOut.front().message, HasSubstr("/bad: the BTF is damaged"));
+}
+
+TEST_F(KernelsTest, ADirectoryMayHoldMany) {
+  writeFile(directory_ / "6.1.btf", kernel_.bytes());
+  writeFile(directory_ / "6.12.btf.xz", xzed(kernel_.bytes()));
+  const auto found = findKernels(directory_.path());
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ((*found[0].kernel)->name(), "6.1");
+  EXPECT_EQ((*found[1].kernel)->name(), "6.12");
+}
+
+TEST_F(KernelsTest, ABadFileDoesNotStopTheOthers) {
+  writeFile(directory_ / "bad.btf.gz", "no gzip file");
+  writeFile(directory_ / "good.btf", kernel_.bytes());
+  const auto found = findKernels(directory_.path());
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_TRUE(has(found[0], "of_the_kernel"));
+  ASSERT_FALSE(found[1].kernel);
+  EXPECT_THAT(found[1].kernel.error().message, HasSubstr("bad.btf.gz is neither BTF nor an ELF file"));
+}
+
+TEST_F(KernelsTest, SpellingsOfVmlinuxAreOneKernel) {
+  writeFile(directory_ / "vmlinux", elf());
+  writeFile(directory_ / "vmlinux.btf", kernel_.bytes());
+  EXPECT_EQ(only(directory_.path()).path, directory_ / "vmlinux.btf");
+  writeFile(directory_ / "vmlinux.btf", "damaged");
+  EXPECT_EQ(only(directory_.path()).path, directory_ / "vmlinux");
+}
+
+TEST_F(KernelsTest, ModulesNeedExactlyOneKernel) {
+  writeFile(directory_ / "module.btf", module("of_module"));
+  EXPECT_THAT(errorAt(directory_.path()), HasSubstr("there is no kernel's BTF beside it"));
+  EXPECT_THAT(errorAt(directory_ / "module.btf"), HasSubstr("name the directory"));
+  writeFile(directory_ / "a.btf", kernel_.bytes());
+  writeFile(directory_ / "b.btf", kernel_.bytes());
+  const auto found = findKernels(directory_.path());
+  ASSERT_EQ(found.size(), 3U);
+  ASSERT_FALSE(found[2].kernel);
+  EXPECT_THAT(found[2].kernel.error().message, HasSubstr("several kernels beside it"));
+}
+
+TEST_F(KernelsTest, ErrorsNameTheFile) {
+  EXPECT_THAT(errorAt(directory_ / "none"), HasSubstr("/none: No such file or directory"));
+  EXPECT_THAT(errorAt(directory_.path()), HasSubstr("holds no kernel's BTF"));
+  writeFile(directory_ / "empty", "");
+  EXPECT_THAT(errorAt(directory_ / "empty"), HasSubstr("empty is empty"));
+  ElfMaker elf;
+  elf.section(".text", bytesOf("code"));
+  writeFile(directory_ / "stripped", elf.bytes());
+  EXPECT_THAT(errorAt(directory_ / "stripped"), HasSubstr("without a .BTF section"));
+  writeFile(directory_ / "cut", std::span<const std::byte>(elf.bytes()).first(100));
+  EXPECT_THAT(errorAt(directory_ / "cut"), HasSubstr("damaged ELF file"));
+  auto damaged = kernel_.bytes();
+  damaged.resize(damaged.size() - 4);
+  writeFile(directory_ / "damaged", damaged);
+  EXPECT_THAT(errorAt(directory_ / "damaged"), HasSubstr("the BTF is damaged"));
+  writeFile(directory_ / "void", BtfMaker().bytes());
+  EXPECT_THAT(errorAt(directory_ / "void"), HasSubstr("holds no types"));
+  ASSERT_EQ(::mkfifo((directory_ / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(errorAt(directory_ / "pipe"), HasSubstr("no regular file"));
+}
+
+TEST_F(KernelsTest, EnumsHaveWhatCountsButNotTheCount) {
+  kernel_.enumeration("bpf_func_id", {{"BPF_FUNC_unspec", 0}, {"BPF_FUNC_first", 1}, {"__BPF_FUNC_MAX_ID", 2}});
+  kernel_.enumeration64("bpf_map_type", {{"BPF_MAP_TYPE_HASH", 1}, {"__MAX_BPF_MAP_TYPE", 2}});
+  writeFile(directory_ / "vmlinux", kernel_.bytes());
+  const auto found = only(directory_.path());
+  EXPECT_TRUE((*found.kernel)->helpers().known);
+  EXPECT_TRUE((*found.kernel)->helpers().has(1));
+  EXPECT_FALSE((*found.kernel)->helpers().has(2));
+  EXPECT_TRUE((*found.kernel)->mapTypes().has(1));
+  EXPECT_FALSE((*found.kernel)->mapTypes().has(2));
+  EXPECT_FALSE((*found.kernel)->programTypes().known);
+}
+
+TEST_F(KernelsTest, NearNamesAreOfTheSameKindAndPrefix) {
+  const auto prototype = kernel_.prototype(0, {});
+  kernel_.function("bpf_lsm_file_open", prototype);
+  kernel_.function("file_opens", prototype);
+  kernel_.structure("bpf_lsm_file_opes", {{"a", kernel_.integer()}});
+  writeFile(directory_ / "vmlinux", kernel_.bytes());
+  writeFile(directory_ / "module", module("bpf_lsm_file_ope"));
+  const auto found = only(directory_.path());
+  EXPECT_THAT((*found.kernel)->nearest("file_opem", BTF_KIND_FUNC, "bpf_lsm_"), ElementsAre("file_ope", "file_open"));
+}
+
+} // namespace
+} // namespace btfd::check
