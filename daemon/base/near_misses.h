@@ -67,4 +67,14 @@ std::string didYouMean(const Strings& near) {
   return text.empty() ? text : text + "'?";
 }
 
+/// "; it has 'a', 'b'" of `near`, where what was looked for has to have one of them; empty if there are none.
+template <typename Strings>
+std::string itHas(const Strings& near) {
+  std::string text;
+  for (const auto& name : near) {
+    text += (text.empty() ? "; it has '" : ", '") + std::string(name) + "'";
+  }
+  return text;
+}
+
 } // namespace btfd

@@ -38,6 +38,11 @@ std::string joined(const Words& words) {
   return text;
 }
 
+/// The name in single quotes, as messages have it.
+inline std::string quoted(std::string_view name) {
+  return "'" + std::string(name) + "'";
+}
+
 /// Puts the bytes at the end of `out`, as \xNN each.
 void appendEscaped(std::string& out, std::string_view bytes);
 

@@ -1,5 +1,7 @@
+#include "base/near_misses.h"
+#include "base/text.h"
 #include "btf/name_index.h"
-#include "core/explain.h"
+#include "core/kernel_names.h"
 #include "core/type_match.h"
 #include "rules.h"
 
@@ -16,7 +18,8 @@ void say(std::string* why, std::string text) {
 }
 
 std::string notThere(const char* what, std::string_view name, std::uint32_t kind, const TargetKernel& kernel) {
-  return "the kernel has no " + std::string(what) + " '" + std::string(name) + "'" + itHas(kernel.nearest(name, kind));
+  return "the kernel has no " + std::string(what) + " " + quoted(name) +
+         itHas(core::namesLike(kernel.targets(), name, kind));
 }
 
 /// Whether the object's type `local` and the kernel's `found` are alike, as libbpf asks it of functions and variables
@@ -48,7 +51,7 @@ Supplied isSupplied(const ObjectToCheck& object, const TargetKernel& kernel, con
   const std::uint32_t kind = external.isFunction ? BTF_KIND_FUNC : BTF_KIND_VAR;
   const char* what = external.isFunction ? "function" : "variable";
   const std::string_view name = external.isFunction ? btf::essentialName(external.name) : external.name;
-  const auto found = kernel.find(name, kind);
+  const auto found = core::findNamed(kernel.targets(), name, kind);
   if (!found) {
     if (why != nullptr) {
       *why = notThere(what, name, kind, kernel);

@@ -40,6 +40,9 @@ Result<ObjectToCheck> ObjectToCheck::read(BorrowedFd file, std::uint64_t limit) 
     return std::unexpected(std::move(opened.error()));
   }
   object.opened_ = std::move(*opened);
+  if (std::string why = object::whyNothingToLoad(*object.opened_); !why.empty()) {
+    return fail(std::move(why), EINVAL);
+  }
   if (auto read = object.readBtf(*image); !read) {
     return std::unexpected(std::move(read.error()));
   }

@@ -1,3 +1,7 @@
+#include "base/near_misses.h"
+#include "base/text.h"
+#include "core/kernel_names.h"
+#include "object/sought_type.h"
 #include "rules.h"
 
 #include <bpf/libbpf.h>
@@ -19,10 +23,6 @@ namespace {
 
 /// The call that CO-RE puts in place of what the kernel lacks (libbpf's bpf_core_poison_insn).
 constexpr std::int32_t kPoison = 0xbad2310;
-
-std::string quoted(std::string_view name) {
-  return "'" + std::string(name) + "'";
-}
 
 /// "ringbuf (BPF_MAP_TYPE_RINGBUF)", or the number where libbpf has no name for it.
 std::string enumeratorText(const char* libbpfName, std::string_view prefix, std::uint64_t value) {
@@ -46,27 +46,6 @@ void noEnum(const char* name, const char* what, std::vector<Finding>& findings) 
                       .relocation = {}});
 }
 
-/// Where a program attaches by BTF: what is looked up in the kernel, as libbpf's btf_get_kernel_prefix_kind has it.
-struct TargetKind {
-  const char* prefix = "";
-  std::uint32_t kind = BTF_KIND_FUNC;
-  const char* what = "function";
-};
-
-TargetKind targetKindOf(enum bpf_attach_type type) {
-  switch (type) {
-  case BPF_TRACE_RAW_TP:
-    return {.prefix = "btf_trace_", .kind = BTF_KIND_TYPEDEF, .what = "tracepoint"};
-  case BPF_LSM_MAC:
-  case BPF_LSM_CGROUP:
-    return {.prefix = "bpf_lsm_", .kind = BTF_KIND_FUNC, .what = "LSM hook"};
-  case BPF_TRACE_ITER:
-    return {.prefix = "bpf_iter_", .kind = BTF_KIND_FUNC, .what = "iterator"};
-  default:
-    return {};
-  }
-}
-
 /// Whether bpf(2) itself refuses an attach type that it does not know for a program of `type`, at load
 /// (bpf_prog_load_check_attach and check_attach_btf_id); for others only attaching fails.
 bool isCheckedAtLoad(enum bpf_prog_type type) {
@@ -86,8 +65,7 @@ class ProgramRules {
 
   void check() {
     if (bpf_program__type(&program_) == BPF_PROG_TYPE_UNSPEC) {
-      add(Severity::error, Topic::programType, section_,
-          "libbpf does not know what section " + quoted(section_) + " stands for");
+      add(Severity::error, Topic::programType, section_, object::whyNoType(program_));
       return;
     }
     checkType();
@@ -131,7 +109,8 @@ class ProgramRules {
   void checkTarget() {
     const auto type = bpf_program__type(&program_);
     const bool isRaw = type == BPF_PROG_TYPE_RAW_TRACEPOINT || type == BPF_PROG_TYPE_RAW_TRACEPOINT_WRITABLE;
-    if (!isRaw && type != BPF_PROG_TYPE_TRACING && type != BPF_PROG_TYPE_LSM) {
+    const auto sought = isRaw ? object::kTracepointType : object::soughtFor(program_);
+    if (!sought) {
       return;
     }
     const auto slash = section_.find('/');
@@ -142,25 +121,24 @@ class ProgramRules {
       }
       return;
     }
-    findTarget(section_.substr(slash + 1), isRaw);
+    findTarget(*sought, section_.substr(slash + 1), isRaw);
   }
 
-  void findTarget(std::string_view target, bool isRaw) {
-    const TargetKind kind = targetKindOf(isRaw ? BPF_TRACE_RAW_TP : bpf_program__expected_attach_type(&program_));
+  void findTarget(const object::SoughtType& sought, std::string_view target, bool isRaw) {
     std::string_view module;
     std::string_view name = target;
     if (const auto colon = target.find(':'); colon != std::string_view::npos) { // "module:function"
       module = target.substr(0, colon);
       name = target.substr(colon + 1);
     }
-    if (kernel_.find(kind.prefix + std::string(name), kind.kind, module)) {
+    if (core::findNamed(kernel_.targets(), std::string(sought.prefix) + std::string(name), sought.kind, module)) {
       return;
     }
-    std::string message = "the kernel has no " + std::string(kind.what) + " " + quoted(name);
+    std::string message = "the kernel has no " + std::string(sought.what) + " " + quoted(name);
     if (!module.empty()) {
       message += " in " + quoted(module);
     }
-    message += itHas(kernel_.nearest(name, kind.kind, kind.prefix));
+    message += itHas(core::namesLike(kernel_.targets(), name, sought.kind, sought.prefix));
     if (isRaw) {
       add(Severity::warning, Topic::attachTarget, name, "it loads, but cannot be attached: " + message);
     } else {
@@ -269,14 +247,6 @@ class CallRules {
 };
 
 } // namespace
-
-std::string itHas(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) {
-    text += (text.empty() ? "; it has " : ", ") + quoted(name);
-  }
-  return text;
-}
 
 void checkPrograms(const ObjectToCheck& object, const TargetKernel& kernel, std::vector<Finding>& findings) {
   const auto programs = object.programs();

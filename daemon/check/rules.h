@@ -34,7 +34,4 @@ void checkExterns(const ObjectToCheck& object, const TargetKernel& kernel, std::
 Supplied isSupplied(const ObjectToCheck& object, const TargetKernel& kernel, const Extern& external,
                     std::string* why = nullptr);
 
-/// "; it has 'a', 'b'", or nothing.
-std::string itHas(const std::vector<std::string>& names);
-
 } // namespace btfd::check

@@ -1,5 +1,7 @@
+#include "base/near_misses.h"
+#include "base/text.h"
 #include "btf/name_index.h"
-#include "core/explain.h"
+#include "core/kernel_names.h"
 #include "rules.h"
 
 #include <algorithm>
@@ -20,10 +22,10 @@ class StructOpsRules {
   void check() {
     const struct btf_type& local = *types_.find(variable_.type);
     name_ = btf::essentialName(types_.string(local.name_off));
-    const auto found = kernel_.find(name_, BTF_KIND_STRUCT);
-    if (!found || !kernel_.find("bpf_struct_ops_" + std::string(name_), BTF_KIND_STRUCT)) {
+    const auto found = core::findNamed(kernel_.targets(), name_, BTF_KIND_STRUCT);
+    if (!found || !core::findNamed(kernel_.targets(), "bpf_struct_ops_" + std::string(name_), BTF_KIND_STRUCT)) {
       add(Severity::error, "the kernel has no struct_ops '" + std::string(name_) + "'" +
-                               itHas(kernel_.nearest(name_, BTF_KIND_STRUCT, "bpf_struct_ops_")));
+                               itHas(core::namesLike(kernel_.targets(), name_, BTF_KIND_STRUCT, "bpf_struct_ops_")));
       return;
     }
     const core::Types& theirs = kernel_.targets()[found->target].types;

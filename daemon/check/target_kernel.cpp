@@ -1,13 +1,10 @@
 #include "target_kernel.h"
 
-#include "base/near_misses.h"
-
 #include <bpf/btf.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <limits>
-#include <set>
 #include <utility>
 
 #include <linux/btf.h>
@@ -106,37 +103,6 @@ KernelEnum TargetKernel::readEnum(const char* name) const {
     }
   }
   return result;
-}
-
-std::optional<core::TargetType> TargetKernel::find(std::string_view name, std::uint32_t kind,
-                                                   std::string_view module) const {
-  for (std::uint32_t target = 0; target < targets_.size(); ++target) {
-    if (!module.empty() && targets_[target].name != module) {
-      continue;
-    }
-    if (const auto id = targets_[target].index->find(name, kind)) {
-      return core::TargetType{.target = target, .id = *id};
-    }
-  }
-  return std::nullopt;
-}
-
-std::vector<std::string> TargetKernel::nearest(std::string_view name, std::uint32_t kind,
-                                               std::string_view prefix) const {
-  std::set<std::string_view> names;
-  core::TypeId first = 1;
-  for (std::uint32_t target = 0; target < targets_.size(); ++target) {
-    const core::Types& types = targets_[target].types;
-    for (core::TypeId id = first; id < types.count(); ++id) {
-      const struct btf_type& type = *types.find(id);
-      std::string_view known = btf_kind(&type) == kind ? types.string(type.name_off) : "";
-      if (known.size() > prefix.size() && known.starts_with(prefix)) {
-        names.insert(known.substr(prefix.size()));
-      }
-    }
-    first = targets_[0].types.count();
-  }
-  return nearMisses(name, names);
 }
 
 } // namespace btfd::check

@@ -42,16 +42,6 @@ class TargetKernel {
 
   [[nodiscard]] bool isBigEndian() const { return targets_[0].types.isBigEndian(); }
 
-  /// The type with BTF kind `kind` and all of the name `name`: the kernel's own, else a module's. `module`: only that
-  /// of this module ("vmlinux" for the kernel itself), as "module:function" in a section's name asks for it.
-  [[nodiscard]] std::optional<core::TargetType> find(std::string_view name, std::uint32_t kind,
-                                                     std::string_view module = {}) const;
-
-  /// Names of BTF kind `kind` that begin with `prefix` and go on nearly as `name`, without that prefix; three at most.
-  /// Goes through all types: some 10 ms.
-  [[nodiscard]] std::vector<std::string> nearest(std::string_view name, std::uint32_t kind,
-                                                 std::string_view prefix = {}) const;
-
   [[nodiscard]] const KernelEnum& helpers() const { return helpers_; }
 
   [[nodiscard]] const KernelEnum& mapTypes() const { return mapTypes_; }

@@ -2,6 +2,7 @@
 
 #include "access.h"
 #include "base/near_misses.h"
+#include "base/text.h"
 #include "btf/name_index.h"
 #include "field_match.h"
 #include "value.h"
@@ -19,19 +20,6 @@ namespace {
 std::string shown(std::string_view name) {
   constexpr std::size_t kLongest = 256;
   return name.size() <= kLongest ? std::string(name) : std::string(name.substr(0, kLongest)) + "...";
-}
-
-std::string quoted(std::string_view name) {
-  return "'" + shown(name) + "'";
-}
-
-/// "; it has 'a', 'b'", or nothing.
-std::string instead(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) {
-    text += (text.empty() ? "; it has " : ", ") + quoted(name);
-  }
-  return text;
 }
 
 std::string_view kindWord(const struct btf_type& type) {
@@ -151,7 +139,7 @@ class Explainer {
     if (const std::string other = ofOtherKind(name); !other.empty()) {
       return text + "; it has " + other;
     }
-    return text + instead(nearTypes(*type, name));
+    return text + itHas(nearTypes(*type, name));
   }
 
   /// The kernel's type that has the name, but is of another kind.
@@ -215,7 +203,7 @@ class Explainer {
     const std::string_view name = accessor.name == nullptr ? std::string_view{} : accessor.name;
     switch (mismatch.reason) {
     case Mismatch::Reason::noSuchMember:
-      return theirs + " has no " + quoted(name) + instead(nearMembers(types, mismatch.type, name));
+      return theirs + " has no " + quoted(name) + itHas(nearMembers(types, mismatch.type, name));
     case Mismatch::Reason::incompatibleMember:
       return "in the kernel " + quoted(name) + " is of another kind of type: " + typeName(types, mismatch.type) +
              ", while the object has " + memberType(accessor);

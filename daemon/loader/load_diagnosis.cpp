@@ -4,9 +4,9 @@
 #include "base/unique_fd.h"
 #include "job.h"
 #include "kernel_names.h"
+#include "object/sought_type.h"
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 
 #include <cerrno>
 #include <string_view>
@@ -16,36 +16,10 @@ namespace btfd::loader {
 
 namespace {
 
-/// What libbpf looks for in kernel BTF for a program: a type of this kind, called `prefix` and the target's name
-/// (libbpf's btf_get_kernel_prefix_kind).
-struct SoughtType {
-  std::string_view what;
-  std::string_view prefix;
-  unsigned kind;
-};
-
-std::optional<SoughtType> soughtFor(const struct bpf_program& program) {
-  const auto type = bpf_program__type(&program);
-  if (type == BPF_PROG_TYPE_LSM) {
-    return SoughtType{.what = "LSM hook", .prefix = "bpf_lsm_", .kind = BTF_KIND_FUNC};
-  }
-  if (type != BPF_PROG_TYPE_TRACING) {
-    return std::nullopt;
-  }
-  switch (bpf_program__expected_attach_type(&program)) {
-  case BPF_TRACE_RAW_TP:
-    return SoughtType{.what = "tracepoint", .prefix = "btf_trace_", .kind = BTF_KIND_TYPEDEF};
-  case BPF_TRACE_ITER:
-    return SoughtType{.what = "iterator", .prefix = "bpf_iter_", .kind = BTF_KIND_FUNC};
-  default:
-    return SoughtType{.what = "function", .prefix = "", .kind = BTF_KIND_FUNC};
-  }
-}
-
 /// The program whose target this kernel does not have.
 std::optional<LoadCause> findMissingTarget(struct bpf_object& object) {
   for (const struct bpf_program* program : autoloadedPrograms(object)) {
-    const auto sought = soughtFor(*program);
+    const auto sought = object::soughtFor(*program);
     std::string target = sectionTarget(bpf_program__section_name(program));
     target.erase(0, target.find(':') + 1); // "module:function"; npos + 1 is 0
     if (!sought || kernelHas(std::string(sought->prefix) + target, sought->kind)) {
@@ -67,13 +41,7 @@ std::optional<LoadCause> findTypelessProgram(struct bpf_object& object) {
       continue;
     }
     const std::string name = bpf_program__name(program);
-    const std::string section = bpf_program__section_name(program);
-    constexpr std::string_view kExample = R"(such as SEC("tp_btf/sched_switch") or SEC("xdp"))";
-    std::string message = section == ".text"
-                              ? "program '" + name + "' has no SEC(...): it needs one that says its type, "
-                              : "program '" + name + "': libbpf knows no program type for section '" + section +
-                                    "'; it needs a section that says its type, ";
-    return LoadCause{.message = message + std::string(kExample), .program = name, .map = {}};
+    return LoadCause{.message = "program '" + name + "': " + object::whyNoType(*program), .program = name, .map = {}};
   }
   return std::nullopt;
 }
@@ -117,21 +85,6 @@ std::optional<LoadCause> findOtherPinnedMap(struct bpf_object& object) {
   return std::nullopt;
 }
 
-/// Names of the functions that the object's BTF has, the first few of them.
-std::vector<std::string> functionsOf(const struct bpf_object& object) {
-  constexpr std::size_t kMost = 3;
-  std::vector<std::string> names;
-  const struct btf* btf = bpf_object__btf(&object);
-  const std::uint32_t count = btf == nullptr ? 0 : btf__type_cnt(btf);
-  for (std::uint32_t id = 1; id < count && names.size() < kMost; ++id) {
-    const struct btf_type* type = btf__type_by_id(btf, id);
-    if (btf_is_func(type) && btf_vlen(type) != BTF_FUNC_EXTERN) { // of functions, vlen is the linkage
-      names.emplace_back(btf__name_by_offset(btf, type->name_off));
-    }
-  }
-  return names;
-}
-
 } // namespace
 
 std::optional<LoadCause> findLoadCause(struct bpf_object& object, int code) {
@@ -143,22 +96,6 @@ std::optional<LoadCause> findLoadCause(struct bpf_object& object, int code) {
   }
   auto cause = findOtherPinnedMap(object);
   return cause ? cause : findTypelessProgram(object);
-}
-
-std::string whyNothingToLoad(struct bpf_object& object) {
-  if (bpf_object__next_program(&object, nullptr) != nullptr) {
-    return {};
-  }
-  const std::vector<std::string> functions = functionsOf(object);
-  if (functions.empty()) {
-    return bpf_object__next_map(&object, nullptr) == nullptr ? "the object has neither programs nor maps" : "";
-  }
-  std::string names;
-  for (const std::string& function : functions) {
-    names += (names.empty() ? "'" : ", '") + function + "'";
-  }
-  return "the object has no programs: a program is a function behind SEC(...), and none of its functions (" + names +
-         ") has one";
 }
 
 std::string differenceTo(const struct bpf_map& map, const struct bpf_map_info& info) {

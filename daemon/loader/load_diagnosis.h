@@ -18,10 +18,6 @@ struct LoadCause {
 /// Looks for what made bpf_object__load fail on `object` with errno value `code`, or gives nothing.
 std::optional<LoadCause> findLoadCause(struct bpf_object& object, int code);
 
-/// Why `object` has nothing that could be loaded; empty if it has. Functions outside of any section are no programs to
-/// libbpf, which then loads nothing and calls it a success.
-std::string whyNothingToLoad(struct bpf_object& object);
-
 /// In which way `info`, an existing map, is not what `map` declares, or nothing.
 std::string differenceTo(const struct bpf_map& map, const struct bpf_map_info& info);
 

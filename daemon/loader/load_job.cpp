@@ -124,7 +124,7 @@ class LoadJob {
       return std::unexpected(std::move(opened.error()));
     }
     object_ = std::move(*opened);
-    if (std::string why = whyNothingToLoad(*object_); !why.empty()) {
+    if (std::string why = object::whyNothingToLoad(*object_); !why.empty()) {
       return invalidObject(std::move(why));
     }
     maps_ = MapsByName(*object_);

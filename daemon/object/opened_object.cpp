@@ -1,7 +1,12 @@
 #include "opened_object.h"
 
+#include "base/text.h"
+
+#include <bpf/btf.h>
+
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 namespace btfd::object {
 
@@ -22,6 +27,21 @@ std::string because(const LibbpfLog& log, int code) {
   return log.warnings().empty() ? openErrorText(code) : log.warnings().front() + " (" + openErrorText(code) + ")";
 }
 
+/// Names of the functions that the object's BTF has, the first few of them.
+std::vector<std::string> functionsOf(const struct bpf_object& object) {
+  constexpr std::size_t kMost = 3;
+  std::vector<std::string> names;
+  const struct btf* btf = bpf_object__btf(&object);
+  const std::uint32_t count = btf == nullptr ? 0 : btf__type_cnt(btf);
+  for (std::uint32_t id = 1; id < count && names.size() < kMost; ++id) {
+    const struct btf_type* type = btf__type_by_id(btf, id);
+    if (btf_is_func(type) && btf_vlen(type) != BTF_FUNC_EXTERN) { // of functions, vlen is the linkage
+      names.emplace_back(btf__name_by_offset(btf, type->name_off));
+    }
+  }
+  return names;
+}
+
 } // namespace
 
 Result<ObjectHandle> openWithLibbpf(std::span<const std::byte> image, const std::string& name,
@@ -39,6 +59,29 @@ Result<ObjectHandle> openWithLibbpf(std::span<const std::byte> image, const std:
     return fail("libbpf cannot open the object: " + because(log, code), code);
   }
   return object;
+}
+
+std::string whyNothingToLoad(struct bpf_object& object) {
+  if (bpf_object__next_program(&object, nullptr) != nullptr) {
+    return {};
+  }
+  const std::vector<std::string> functions = functionsOf(object);
+  if (functions.empty()) {
+    return bpf_object__next_map(&object, nullptr) == nullptr ? "the object has neither programs nor maps" : "";
+  }
+  std::string names;
+  for (const std::string& function : functions) {
+    names += (names.empty() ? "'" : ", '") + function + "'";
+  }
+  return "the object has no programs: a program is a function behind SEC(...), and none of its functions (" + names +
+         ") has one";
+}
+
+std::string whyNoType(const struct bpf_program& program) {
+  const std::string section = bpf_program__section_name(&program);
+  return (section == ".text" ? std::string("it has no SEC(...); it needs one")
+                             : "libbpf knows no program type for section '" + section + "'; it needs a section") +
+         R"( that says its type, such as SEC("tp_btf/sched_switch") or SEC("xdp"))";
 }
 
 } // namespace btfd::object

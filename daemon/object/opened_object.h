@@ -24,4 +24,11 @@ using ObjectHandle = std::unique_ptr<struct bpf_object, ObjectDeleter>;
 Result<ObjectHandle> openWithLibbpf(std::span<const std::byte> image, const std::string& name,
                                     const std::string& pinDirectory, const LibbpfLog& log);
 
+/// Why `object` has nothing that could be loaded; empty if it has. Functions outside of any section are no programs to
+/// libbpf, which then loads nothing and calls it a success.
+std::string whyNothingToLoad(struct bpf_object& object);
+
+/// Why `program` is of type BPF_PROG_TYPE_UNSPEC, which it is, and what to do.
+std::string whyNoType(const struct bpf_program& program);
+
 } // namespace btfd::object

@@ -1,5 +1,6 @@
 // Kernels as they lie in files and directories.
 #include "check/kernels.h"
+#include "core/kernel_names.h"
 #include "packed.h"
 #include "test_support/btf_maker.h"
 #include "test_support/elf_maker.h"
@@ -59,7 +60,7 @@ class KernelsTest : public testing::Test {
   }
 
   static bool has(const FoundKernel& found, const char* function) {
-    return found.kernel && (*found.kernel)->find(function, BTF_KIND_FUNC);
+    return found.kernel && core::findNamed((*found.kernel)->targets(), function, BTF_KIND_FUNC);
   }
 
   static std::string errorAt(const std::string& path) {
@@ -103,7 +104,7 @@ TEST_F(KernelsTest, TheRunningOneIsCalledSo) {
   ASSERT_TRUE(found.kernel) << found.kernel.error().message;
   EXPECT_THAT((*found.kernel)->name(), HasSubstr("running ("));
   EXPECT_TRUE((*found.kernel)->helpers().has(1));
-  EXPECT_TRUE((*found.kernel)->find("bpf_prog_load", BTF_KIND_FUNC));
+  EXPECT_TRUE(core::findNamed((*found.kernel)->targets(), "bpf_prog_load", BTF_KIND_FUNC));
 }
 
 TEST_F(KernelsTest, ModulesBesideAKernelBelongToIt) {
@@ -115,9 +116,9 @@ TEST_F(KernelsTest, ModulesBesideAKernelBelongToIt) {
   EXPECT_TRUE(has(found, "of_the_kernel"));
   EXPECT_TRUE(has(found, "of_one"));
   EXPECT_TRUE(has(found, "of_two"));
-  EXPECT_TRUE((*found.kernel)->find("of_two", BTF_KIND_FUNC, "two"));
-  EXPECT_FALSE((*found.kernel)->find("of_two", BTF_KIND_FUNC, "one"));
-  EXPECT_FALSE((*found.kernel)->find("of_two", BTF_KIND_FUNC, "vmlinux"));
+  EXPECT_TRUE(core::findNamed((*found.kernel)->targets(), "of_two", BTF_KIND_FUNC, "two"));
+  EXPECT_FALSE(core::findNamed((*found.kernel)->targets(), "of_two", BTF_KIND_FUNC, "one"));
+  EXPECT_FALSE(core::findNamed((*found.kernel)->targets(), "of_two", BTF_KIND_FUNC, "vmlinux"));
 }
 
 TEST_F(KernelsTest, ADamagedModuleIsLeftOut) {
@@ -214,7 +215,8 @@ TEST_F(KernelsTest, NearNamesAreOfTheSameKindAndPrefix) {
   writeFile(directory_ / "vmlinux", kernel_.bytes());
   writeFile(directory_ / "module", module("bpf_lsm_file_ope"));
   const auto found = only(directory_.path());
-  EXPECT_THAT((*found.kernel)->nearest("file_opem", BTF_KIND_FUNC, "bpf_lsm_"), ElementsAre("file_ope", "file_open"));
+  EXPECT_THAT(core::namesLike((*found.kernel)->targets(), "file_opem", BTF_KIND_FUNC, "bpf_lsm_"),
+              ElementsAre("file_ope", "file_open"));
 }
 
 } // namespace
