@@ -53,13 +53,17 @@ Result<std::vector<std::byte>> peek(BorrowedFd file) {
   return head;
 }
 
+std::unexpected<Error> tooLarge(std::size_t limit) {
+  return fail("has more than " + std::to_string(limit) + " bytes", EFBIG);
+}
+
 /// All of `file`. Not by its size alone: that of files in sysfs need not be true.
-Result<std::vector<std::byte>> readAll(BorrowedFd file) {
+Result<std::vector<std::byte>> readAll(BorrowedFd file, std::size_t limit) {
   constexpr std::size_t kChunk = std::size_t{1} << 20U;
   struct stat status{};
   std::size_t expected = kChunk;
   if (::fstat(file.get(), &status) == 0 && status.st_size > 0) {
-    expected = std::min(kMostDecompressed, static_cast<std::size_t>(status.st_size) + 1);
+    expected = std::min(limit, static_cast<std::size_t>(status.st_size)) + 1;
   }
   std::vector<std::byte> content(expected);
   std::size_t used = 0;
@@ -73,11 +77,11 @@ Result<std::vector<std::byte>> readAll(BorrowedFd file) {
       return content;
     }
     used += got < 0 ? 0 : static_cast<std::size_t>(got);
+    if (used > limit) {
+      return tooLarge(limit);
+    }
     if (used == content.size()) {
-      if (used >= kMostDecompressed) {
-        return fail("is larger than " + std::to_string(kMostDecompressed >> 20U) + " MiB", EFBIG);
-      }
-      content.resize(std::min(kMostDecompressed, used + std::max(kChunk, used / 2)));
+      content.resize(std::min(limit, used + std::max(kChunk, used / 2)) + 1);
     }
   }
 }
@@ -138,41 +142,53 @@ Result<BtfBytes> fromContent(std::vector<std::byte> content) {
   return fail(content.empty() ? "is empty" : "is neither BTF nor an ELF file", EINVAL);
 }
 
-Result<BtfBytes> fromFile(BorrowedFd file) {
-  auto head = peek(file);
-  if (!head) {
-    return std::unexpected(std::move(head.error()));
+Result<void> checkRegular(BorrowedFd file) {
+  struct stat status{};
+  if (::fstat(file.get(), &status) < 0) {
+    return failErrno("cannot be read", errno);
   }
-  if (isElf(*head)) {
+  return S_ISREG(status.st_mode) ? Result<void>() : fail("is no regular file", EINVAL);
+}
+
+Result<BtfBytes> fromFile(BorrowedFd file) {
+  if (auto regular = checkRegular(file); !regular) {
+    return std::unexpected(std::move(regular.error()));
+  }
+  const auto head = peek(file);
+  if (head && isElf(*head)) {
     // Not read as a whole: vmlinux with DWARF has hundreds of MiB.
     const ElfHandle elf(elf_begin(file.get(), ELF_C_READ_MMAP, nullptr));
     return fromElf(elf.get());
   }
-  auto content = readAll(file);
+  return readBtf(file, kMostDecompressed);
+}
+
+} // namespace
+
+Result<BtfBytes> readBtf(BorrowedFd file, std::size_t limit) {
+  elf_version(EV_CURRENT);
+  if (auto regular = checkRegular(file); !regular) {
+    return std::unexpected(std::move(regular.error()));
+  }
+  auto content = readAll(file, limit);
   if (!content) {
     return std::unexpected(std::move(content.error()));
   }
   if (compressionOf(*content) == Compression::none) {
     return fromContent(std::move(*content));
   }
-  auto plain = decompress(*content);
+  auto plain = decompress(*content, limit);
   if (!plain) {
     return std::unexpected(std::move(plain.error()).within("cannot be decompressed"));
   }
   return fromContent(std::move(*plain));
 }
 
-} // namespace
-
 Result<BtfBytes> readBtf(const std::string& path) {
   elf_version(EV_CURRENT);
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)); // no waiting for a FIFO's writer
-  struct stat status{};
-  if (!file || ::fstat(file.get(), &status) < 0) {
+  if (!file) {
     return failErrno(path, errno);
-  }
-  if (!S_ISREG(status.st_mode)) {
-    return fail(path + " is no regular file", EINVAL);
   }
   auto found = fromFile(file);
   if (!found) {

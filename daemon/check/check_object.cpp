@@ -35,7 +35,7 @@ class Check {
     for (const core::Relocation& relocation : relocations) {
       judge(relocation, reachability);
     }
-    report_.conclude();
+    report_.conclude(options_.most);
     return std::move(report_);
   }
 
@@ -79,7 +79,7 @@ class Check {
     switch (relocation.outcome) {
     case core::Outcome::resolved:
       ++report_.relocationCounts.resolved;
-      if (options_.allRelocations) {
+      if (options_.allRelocations && report_.relocations.size() < options_.most) {
         report_.relocations.push_back(describe(relocation));
       }
       return;
@@ -92,18 +92,26 @@ class Check {
     }
     Finding finding;
     finding.topic = Topic::relocation;
+    if (report_.findings.size() >= options_.most) { // describing them all may take longer than all the rest
+      finding.program = object_.records().functionOf(relocation);
+      weigh(relocation, reachability, finding);
+      report_.verdict = std::max(report_.verdict, static_cast<Verdict>(finding.severity));
+      ++report_.findingsLeftOut;
+      return;
+    }
     finding.relocation = describe(relocation);
     finding.program = finding.relocation->function;
     finding.name = finding.relocation->access;
     weigh(relocation, reachability, finding);
-    if (options_.allRelocations) {
+    if (options_.allRelocations && report_.relocations.size() < options_.most) {
       report_.relocations.push_back(*finding.relocation);
     }
     report_.findings.push_back(std::move(finding));
   }
 
   void weigh(const core::Relocation& relocation, const Reachability& reachability, Finding& finding) const {
-    const std::string what = finding.relocation->access + ": " + finding.relocation->reason;
+    const std::string what =
+        finding.relocation ? finding.relocation->access + ": " + finding.relocation->reason : std::string();
     if (relocation.outcome == core::Outcome::failed) {
       const bool counts = object_.records().isShared(relocation) || isLoaded(finding.program);
       finding.severity = counts ? Severity::error : Severity::note;

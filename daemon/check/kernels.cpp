@@ -32,9 +32,7 @@ std::string kernelName(const std::string& path) {
   std::error_code ignored;
   const fs::path absolute = fs::absolute(path, ignored).lexically_normal();
   if (absolute.parent_path() == kRunningKernel) {
-    struct utsname system{};
-    ::uname(&system);
-    return "running (" + std::string(static_cast<const char*>(system.release)) + ")";
+    return runningKernelName();
   }
   const std::string stem = stemOf(path);
   const std::string directory = absolute.parent_path().filename().string();
@@ -212,6 +210,12 @@ class Directory {
 };
 
 } // namespace
+
+std::string runningKernelName() {
+  struct utsname system{};
+  ::uname(&system);
+  return "running (" + std::string(static_cast<const char*>(system.release)) + ")";
+}
 
 std::vector<FoundKernel> findKernels(const std::string& path) {
   std::error_code ignored;

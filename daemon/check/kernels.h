@@ -18,6 +18,9 @@ struct FoundKernel {
   std::vector<Error> leftOut;
 };
 
+/// What the running kernel is called: "running (6.12.5)".
+std::string runningKernelName();
+
 /// Where the running kernel shows its BTF and that of its modules.
 inline constexpr const char* kRunningKernel = "/sys/kernel/btf";
 

@@ -4,9 +4,15 @@
 
 namespace btfd::check {
 
-void Report::conclude() {
+void Report::conclude(std::size_t most) {
   std::ranges::stable_sort(findings, std::ranges::greater{}, &Finding::severity);
-  verdict = findings.empty() ? Verdict::loads : static_cast<Verdict>(findings.front().severity);
+  if (!findings.empty()) {
+    verdict = std::max(verdict, static_cast<Verdict>(findings.front().severity));
+  }
+  if (findings.size() > most) {
+    findingsLeftOut += findings.size() - most;
+    findings.resize(most);
+  }
 }
 
 std::string_view severityName(Severity severity) {

@@ -68,12 +68,14 @@ struct Report {
   Verdict verdict = Verdict::loads;
   /// The heaviest first.
   std::vector<Finding> findings;
+  /// How many more there were.
+  std::size_t findingsLeftOut = 0;
   RelocationCounts relocationCounts;
   /// All of them, if they were asked for.
   std::vector<object::RelocationReport> relocations;
 
-  /// Sorts findings and draws the verdict.
-  void conclude();
+  /// Sorts findings, draws the verdict, and keeps `most` of the findings.
+  void conclude(std::size_t most);
 };
 
 /// "note", "warning", "unknown", "error".

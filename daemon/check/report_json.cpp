@@ -34,6 +34,7 @@ nlohmann::json toJson(const Report& report) {
   for (const Finding& finding : report.findings) {
     described["findings"].push_back(toJson(finding));
   }
+  described["findingsLeftOut"] = report.findingsLeftOut;
   described["resolvedRelocations"] = report.relocationCounts.resolved;
   described["poisonedRelocations"] = report.relocationCounts.poisoned;
   described["failedRelocations"] = report.relocationCounts.failed;

@@ -6,7 +6,7 @@
 
 namespace btfd::check {
 
-/// As io.btfd's type CheckReport.
+/// As io.btfd's type CheckReport, but for the kernel's name.
 nlohmann::json toJson(const Report& report);
 
 } // namespace btfd::check

@@ -63,11 +63,22 @@ Result<std::unique_ptr<TargetKernel>> TargetKernel::make(std::string name, const
   }
   kernel->index_ = btf::NameIndex(*kernel->btf_, 1);
   kernel->targets_ = core::Targets(*kernel->btf_, kernel->index_);
-  kernel->helpers_ = kernel->readEnum("bpf_func_id");
-  kernel->mapTypes_ = kernel->readEnum("bpf_map_type");
-  kernel->programTypes_ = kernel->readEnum("bpf_prog_type");
-  kernel->attachTypes_ = kernel->readEnum("bpf_attach_type");
+  kernel->readEnums();
   return kernel;
+}
+
+std::unique_ptr<TargetKernel> TargetKernel::of(std::string name, const btf::KernelSpec& spec) {
+  std::unique_ptr<TargetKernel> kernel(new TargetKernel(std::move(name))); // NOLINT: the constructor is private
+  kernel->targets_ = core::Targets(spec);
+  kernel->readEnums();
+  return kernel;
+}
+
+void TargetKernel::readEnums() {
+  helpers_ = readEnum("bpf_func_id");
+  mapTypes_ = readEnum("bpf_map_type");
+  programTypes_ = readEnum("bpf_prog_type");
+  attachTypes_ = readEnum("bpf_attach_type");
 }
 
 Result<void> TargetKernel::addModule(std::string name, const BtfBytes& bytes) {
@@ -84,9 +95,10 @@ Result<void> TargetKernel::addModule(std::string name, const BtfBytes& bytes) {
 
 KernelEnum TargetKernel::readEnum(const char* name) const {
   KernelEnum result;
-  auto id = index_.find(name, BTF_KIND_ENUM);
+  const btf::NameIndex& named = *targets_[0].index;
+  auto id = named.find(name, BTF_KIND_ENUM);
   if (!id) {
-    id = index_.find(name, BTF_KIND_ENUM64);
+    id = named.find(name, BTF_KIND_ENUM64);
   }
   if (!id) {
     return result;

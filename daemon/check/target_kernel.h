@@ -33,6 +33,9 @@ class TargetKernel {
   /// A kernel of which nothing but `btf` is known. `name` is what it is called in reports.
   static Result<std::unique_ptr<TargetKernel>> make(std::string name, const BtfBytes& btf);
 
+  /// The kernel that `spec`, which must outlive it, is of.
+  static std::unique_ptr<TargetKernel> of(std::string name, const btf::KernelSpec& spec);
+
   /// Adds the split BTF of the module called `name`.
   Result<void> addModule(std::string name, const BtfBytes& btf);
 
@@ -59,9 +62,11 @@ class TargetKernel {
 
   explicit TargetKernel(std::string name) : name_(std::move(name)) {}
 
+  void readEnums();
   [[nodiscard]] KernelEnum readEnum(const char* name) const;
 
   std::string name_;
+  /// Nothing for one of a KernelSpec.
   btf::BtfHandle btf_;
   btf::NameIndex index_;
   /// At addresses that stay, for targets_. After btf_, so that split BTFs go before their base.

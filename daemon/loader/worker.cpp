@@ -2,6 +2,7 @@
 
 #include "attach_job.h"
 #include "channel.h"
+#include "check_job.h"
 #include "descriptors.h"
 #include "load_job.h"
 
@@ -103,8 +104,7 @@ class Worker {
       message.descriptors.clear(); // what this job is for: the answer says that it has happened
       return sendMessage(channel_, nlohmann::json::object(), {}).has_value();
     }
-    auto reply = kind == "load" ? runLoadJob(message.body, descriptors, limits_, verifierLog_)
-                                : runAttachJob(message.body, descriptors, limits_);
+    auto reply = run(kind, message.body, descriptors);
     // Closing what came from a client may take as long as the client likes: it has to happen in the time of the job,
     // before the front counts on this worker for another.
     message.descriptors.clear();
@@ -117,6 +117,13 @@ class Worker {
           .has_value();
     }
     return sent.has_value();
+  }
+
+  Outcome<JobReply> run(const std::string& kind, const nlohmann::json& request, RequestDescriptors& descriptors) {
+    if (kind == "load") {
+      return runLoadJob(request, descriptors, limits_, verifierLog_);
+    }
+    return kind == "check" ? runCheckJob(request, descriptors, limits_) : runAttachJob(request, descriptors, limits_);
   }
 
   UniqueFd channel_;

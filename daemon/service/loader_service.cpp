@@ -16,7 +16,8 @@ LoaderService::LoaderService(Parts parts)
     : policy_(parts.policy), kernelBtf_(parts.kernelBtf), events_(parts.events),
       objects_(parts.config.bpffs, parts.workers, parts.events), jobs_(parts.workers, parts.kernelBtf),
       load_(parts.config, objects_, jobs_, parts.events),
-      attach_(parts.config, parts.policy, objects_, jobs_, parts.events), list_(objects_.registry()) {}
+      attach_(parts.config, parts.policy, objects_, jobs_, parts.events), check_(parts.config, jobs_),
+      list_(objects_.registry()) {}
 
 void LoaderService::addTo(varlink::Service& service) {
   const auto add = [&](std::string_view method, void (LoaderService::*handler)(varlink::Call)) {
@@ -24,6 +25,7 @@ void LoaderService::addTo(varlink::Service& service) {
   };
   service.add("io.btfd", "Load", [this](varlink::Call call) { load_.call(std::move(call)); });
   service.add("io.btfd", "Attach", [this](varlink::Call call) { attach_.call(std::move(call)); });
+  service.add("io.btfd", "Check", [this](varlink::Call call) { check_.call(std::move(call)); });
   service.add("io.btfd", "List", [this](varlink::Call call) { list_.call(std::move(call)); });
   service.add("io.btfd", "Monitor", [this](varlink::Call call) { events_.subscribe(std::move(call)); });
   add("Unload", &LoaderService::unload);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "attach_method.h"
+#include "check_method.h"
 #include "config/config.h"
 #include "event_bus.h"
 #include "held_objects.h"
@@ -49,6 +50,7 @@ class LoaderService {
   JobSubmission jobs_;
   LoadMethod load_;
   AttachMethod attach_;
+  CheckMethod check_;
   ListMethod list_;
 };
 

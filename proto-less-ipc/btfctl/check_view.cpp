@@ -2,10 +2,8 @@
 
 #include "btfctl/table.h"
 #include "btfctl/text.h"
-#include "check/report_json.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <map>
 #include <string_view>
@@ -15,42 +13,21 @@
 namespace btfd::btfctl {
 namespace {
 
+using check::CheckedKernel;
+using check::CheckedObject;
+using check::CheckResult;
 using check::Finding;
-using check::FoundKernel;
 using check::Severity;
-using nlohmann::json;
 
-/// The short names, or the long one where a short one is not the only of its kind.
-std::vector<std::string> distinct(const std::vector<std::string>& shortNames,
-                                  const std::vector<std::string>& longNames) {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < shortNames.size(); ++i) {
-    const bool isOnly = std::ranges::count(shortNames, shortNames[i]) == 1;
-    names.push_back(printable(isOnly ? shortNames[i] : longNames[i]));
-  }
-  return names;
-}
-
+/// The names of the kernels that could be read.
 std::vector<std::string> kernelLabels(const CheckResult& result) {
-  std::vector<std::string> shortNames;
-  std::vector<std::string> longNames;
-  for (const FoundKernel& kernel : result.kernels) {
-    if (kernel.kernel) {
-      shortNames.push_back((*kernel.kernel)->name());
-      longNames.push_back(kernel.path);
+  std::vector<std::string> labels;
+  for (const CheckedKernel& kernel : result.kernels) {
+    if (!kernel.error) {
+      labels.push_back(printable(kernel.name));
     }
   }
-  return distinct(shortNames, longNames);
-}
-
-std::vector<std::string> objectLabels(const CheckResult& result) {
-  std::vector<std::string> shortNames;
-  std::vector<std::string> longNames;
-  for (const CheckedObject& object : result.objects) {
-    shortNames.push_back(std::filesystem::path(object.path).filename().string());
-    longNames.push_back(object.path);
-  }
-  return distinct(shortNames, longNames);
+  return labels;
 }
 
 std::string_view heading(Severity severity) {
@@ -103,50 +80,36 @@ std::string reasons(const CheckedObject& object, const std::vector<std::string>&
   return text;
 }
 
-json errorsOf(const std::vector<Error>& errors) {
-  json list = json::array();
-  for (const Error& error : errors) {
-    list.push_back(error.message);
-  }
-  return list;
-}
-
 } // namespace
 
-bool CheckResult::isAnythingUnreadable() const {
-  return std::ranges::any_of(kernels, [](const FoundKernel& kernel) { return !kernel.kernel; }) ||
-         std::ranges::any_of(objects, [](const CheckedObject& object) { return object.error.has_value(); });
-}
-
-check::Verdict CheckResult::worst() const {
-  auto worst = check::Verdict::loads;
-  for (const CheckedObject& object : objects) {
-    for (const check::Report& report : object.reports) {
-      worst = std::max(worst, report.verdict);
-    }
+std::vector<std::string> distinctNames(const std::vector<std::string>& shortNames,
+                                       const std::vector<std::string>& paths) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < shortNames.size(); ++i) {
+    const bool isOnly = std::ranges::count(shortNames, shortNames[i]) == 1;
+    names.push_back(isOnly ? shortNames[i] : paths[i]);
   }
-  return worst;
+  return names;
 }
 
 std::string checkView(const CheckResult& result, bool verbose, std::size_t width) {
   const auto kernels = kernelLabels(result);
-  const auto objects = objectLabels(result);
   std::vector<Column> columns{{.title = "OBJECT", .align = Align::Left, .elastic = true}};
   std::ranges::transform(kernels, std::back_inserter(columns),
                          [](const std::string& kernel) { return Column{kernel}; });
   Table table(std::move(columns));
   std::string below;
-  for (std::size_t i = 0; i < objects.size(); ++i) {
-    const CheckedObject& object = result.objects[i];
+  for (const CheckedObject& object : result.objects) {
     if (object.error) {
       continue;
     }
-    std::vector<std::string> cells{objects[i]};
+    const std::string name = printable(object.name);
+    std::vector<std::string> cells{name};
     std::ranges::transform(object.reports, std::back_inserter(cells),
                            [](const check::Report& report) { return std::string(verdictName(report.verdict)); });
     table.add(std::move(cells));
     if (const std::string why = reasons(object, kernels, verbose); !why.empty()) {
-      below += "\n" + objects[i] + "\n" + why;
+      below += "\n" + name + "\n" + why;
     }
   }
   return table.render(width) + below;
@@ -154,9 +117,9 @@ std::string checkView(const CheckResult& result, bool verbose, std::size_t width
 
 std::string unreadableView(const CheckResult& result) {
   std::string text;
-  for (const FoundKernel& kernel : result.kernels) {
-    if (!kernel.kernel) {
-      text += "btfctl: check: " + printable(kernel.kernel.error().message) + "\n";
+  for (const CheckedKernel& kernel : result.kernels) {
+    if (kernel.error) {
+      text += "btfctl: check: " + printable(kernel.error->message) + "\n";
     }
     for (const Error& error : kernel.leftOut) {
       text += "btfctl: check: a module is left out: " + printable(error.message) + "\n";
@@ -168,38 +131,6 @@ std::string unreadableView(const CheckResult& result) {
     }
   }
   return text;
-}
-
-json checkDocument(const CheckResult& result) {
-  json document;
-  document["verdict"] = verdictName(result.worst());
-  document["kernels"] = json::array();
-  std::vector<const FoundKernel*> readable;
-  for (const FoundKernel& kernel : result.kernels) {
-    json described{{"path", kernel.path}, {"leftOut", errorsOf(kernel.leftOut)}};
-    if (kernel.kernel) {
-      described["name"] = (*kernel.kernel)->name();
-      described["modules"] = (*kernel.kernel)->targets().size() - 1;
-      readable.push_back(&kernel);
-    } else {
-      described["error"] = kernel.kernel.error().message;
-    }
-    document["kernels"].push_back(std::move(described));
-  }
-  document["objects"] = json::array();
-  for (const CheckedObject& object : result.objects) {
-    json described{{"path", object.path}, {"reports", json::array()}};
-    if (object.error) {
-      described["error"] = object.error->message;
-    }
-    for (std::size_t i = 0; i < object.reports.size(); ++i) {
-      json report = check::toJson(object.reports[i]);
-      report["kernel"] = readable[i]->path;
-      described["reports"].push_back(std::move(report));
-    }
-    document["objects"].push_back(std::move(described));
-  }
-  return document;
 }
 
 } // namespace btfd::btfctl

@@ -3,9 +3,16 @@
 #include "btfctl/object_file.h"
 #include "btfctl/table.h"
 #include "check/check_object.h"
+#include "check/check_result.h"
+#include "check/kernels.h"
 
 #include <CLI/CLI.hpp>
+#include <bpf/libbpf.h>
+#include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <utility>
 
 namespace btfd::btfctl {
@@ -47,12 +54,15 @@ class CheckCommand : public Command {
   [[nodiscard]] std::string subject() const override { return "check"; }
 
   Outcome<int> run(const Context& context) override {
-    CheckResult result;
-    findKernels(result);
+    libbpf_set_print(nullptr); // what it would say is said by us
+    const auto kernels = findKernels();
+    check::CheckResult result;
+    result.kernels = describe(kernels);
     for (const std::string& path : objects_) {
-      result.objects.push_back(checkOn(path, result.kernels, {.allRelocations = context.json}));
+      result.objects.push_back(checkOn(path, kernels, {.allRelocations = context.json}));
     }
-    context.print(checkDocument(result), checkView(result, context.verbose, terminalWidth()));
+    nameObjects(result.objects);
+    context.print(toJson(result), checkView(result, context.verbose, terminalWidth()));
     if (!context.json) {
       context.errors << unreadableView(result) << std::flush;
     }
@@ -62,18 +72,55 @@ class CheckCommand : public Command {
  private:
   static constexpr int kAny = 100'000;
 
-  void findKernels(CheckResult& result) const {
+  [[nodiscard]] std::vector<check::FoundKernel> findKernels() const {
+    std::vector<check::FoundKernel> found;
     const std::vector<std::string> running{check::kRunningKernel};
     for (const std::string& path : kernels_.empty() ? running : kernels_) {
-      for (check::FoundKernel& kernel : check::findKernels(path)) {
-        result.kernels.push_back(std::move(kernel));
+      std::ranges::move(check::findKernels(path), std::back_inserter(found));
+    }
+    return found;
+  }
+
+  static std::vector<check::CheckedKernel> describe(const std::vector<check::FoundKernel>& kernels) {
+    std::vector<std::string> names;
+    std::vector<std::string> paths;
+    std::vector<check::CheckedKernel> described;
+    for (const check::FoundKernel& each : kernels) {
+      names.push_back(each.kernel ? (*each.kernel)->name() : each.path);
+      paths.push_back(each.path);
+      check::CheckedKernel& kernel = described.emplace_back();
+      kernel.path = each.path;
+      kernel.leftOut = each.leftOut;
+      if (each.kernel) {
+        kernel.modules = (*each.kernel)->targets().size() - 1;
+      } else {
+        kernel.error = each.kernel.error();
       }
+    }
+    names = distinctNames(names, paths);
+    for (std::size_t i = 0; i < described.size(); ++i) {
+      described[i].name = std::move(names[i]);
+    }
+    return described;
+  }
+
+  static void nameObjects(std::vector<check::CheckedObject>& objects) {
+    std::vector<std::string> names;
+    std::vector<std::string> paths;
+    for (const check::CheckedObject& object : objects) {
+      names.push_back(std::filesystem::path(object.path).filename().string());
+      paths.push_back(object.path);
+    }
+    names = distinctNames(names, paths);
+    for (std::size_t i = 0; i < objects.size(); ++i) {
+      objects[i].name = std::move(names[i]);
     }
   }
 
-  static CheckedObject checkOn(const std::string& path, const std::vector<check::FoundKernel>& kernels,
-                               const check::CheckOptions& options) {
-    CheckedObject checked{.path = path, .error = std::nullopt, .reports = {}};
+  static check::CheckedObject checkOn(const std::string& path, const std::vector<check::FoundKernel>& kernels,
+                                      const check::CheckOptions& options) {
+    check::CheckedObject checked;
+    checked.path = path;
     const auto file = openObject(path);
     if (!file) {
       checked.error = file.error();
@@ -92,7 +139,7 @@ class CheckCommand : public Command {
     return checked;
   }
 
-  [[nodiscard]] ExitStatus statusOf(const CheckResult& result) const {
+  [[nodiscard]] ExitStatus statusOf(const check::CheckResult& result) const {
     if (result.isAnythingUnreadable()) {
       return ExitStatus::Usage;
     }

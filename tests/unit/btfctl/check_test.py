@@ -84,7 +84,8 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(document["kernels"][0]["path"], RUNNING)
         self.assertNotIn("error", document["kernels"][0])
         report = document["objects"][0]["reports"][0]
-        self.assertEqual((report["kernel"], report["verdict"]), (RUNNING, "fails"))
+        self.assertEqual((report["kernel"], report["verdict"]), (document["kernels"][0]["name"], "fails"))
+        self.assertEqual(document["objects"][0]["name"], "missing_helper.o")
         self.assertEqual(report["findings"][0], {
             "severity": "error", "topic": "helper", "program": "on_exec", "name": "number 99999",
             "message": "the kernel has no helper number 99999",

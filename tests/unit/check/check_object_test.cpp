@@ -316,6 +316,18 @@ TEST_F(RelocationsTest, RecordsOfAllAreThereOnDemand) {
   EXPECT_EQ(document["findings"][0]["relocation"]["kind"], "byte_off");
 }
 
+TEST_F(RelocationsTest, AReportMayHaveALimit) {
+  const auto object = compiled("bench_many30");
+  const Report whole = check(object, kernelBtf());
+  ASSERT_GT(whole.findings.size(), 5U);
+  const Report report = check(object, kernelBtf(), {.allRelocations = true, .most = 3});
+  EXPECT_EQ(report.findings.size(), 3U);
+  EXPECT_EQ(report.findingsLeftOut, whole.findings.size() - 3);
+  EXPECT_EQ(report.relocations.size(), 3U);
+  EXPECT_EQ(report.verdict, whole.verdict);
+  EXPECT_EQ(report.relocationCounts.poisoned, whole.relocationCounts.poisoned);
+}
+
 TEST_F(RelocationsTest, GuardedCodeLoads) {
   const Report report = check(compiled("guarded"), kernel_);
   EXPECT_EQ(report.verdict, Verdict::loads);

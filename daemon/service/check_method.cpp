@@ -1,0 +1,45 @@
+#include "check_method.h"
+
+#include "answers.h"
+#include "load_request.h"
+
+#include <memory>
+#include <utility>
+
+namespace btfd::service {
+
+void CheckMethod::call(varlink::Call call) {
+  if (call.parameters().at("objects").empty()) {
+    call.invalidParameter("objects", "is empty: at least one object is needed");
+    return;
+  }
+  const auto deadline = deadlineOf(call, config_);
+  if (!deadline) {
+    return;
+  }
+  Job job{.body = {},
+          .descriptors = takeAllDescriptors(call),
+          .party = partyOf(call.peer()),
+          .deadline = *deadline,
+          .done = {}};
+  job.body["job"] = "check";
+  job.body["parameters"] = call.takeParameters();
+  const auto kept = std::make_shared<varlink::Call>(std::move(call));
+  jobs_.submit(
+      kept, std::move(job),
+      [kept](JobSubmission::Outcome&& outcome) {
+        if (!outcome) {
+          answerFailure(*kept, outcome.error());
+          return;
+        }
+        auto prepared = prepareAnswer(*kept, outcome->body, AnswerDescriptors(false));
+        if (!prepared) {
+          answerFailure(*kept, prepared.error());
+          return;
+        }
+        kept->reply(std::move(*prepared));
+      },
+      [] {});
+}
+
+} // namespace btfd::service
