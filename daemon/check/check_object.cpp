@@ -92,21 +92,23 @@ class Check {
     }
     Finding finding;
     finding.topic = Topic::relocation;
-    if (report_.findings.size() >= options_.most) { // describing them all may take longer than all the rest
-      finding.program = object_.records().functionOf(relocation);
-      weigh(relocation, reachability, finding);
-      report_.verdict = std::max(report_.verdict, static_cast<Verdict>(finding.severity));
-      ++report_.findingsLeftOut;
-      return;
+    finding.program = object_.records().functionOf(relocation);
+    const bool isTold = report_.findings.size() < options_.most;
+    const bool isRecorded = options_.allRelocations && report_.relocations.size() < options_.most;
+    if (isTold || isRecorded) { // describing them all may take longer than all the rest
+      finding.relocation = describe(relocation);
+      finding.name = finding.relocation->access;
     }
-    finding.relocation = describe(relocation);
-    finding.program = finding.relocation->function;
-    finding.name = finding.relocation->access;
     weigh(relocation, reachability, finding);
-    if (options_.allRelocations && report_.relocations.size() < options_.most) {
+    if (isRecorded) {
       report_.relocations.push_back(*finding.relocation);
     }
-    report_.findings.push_back(std::move(finding));
+    if (isTold) {
+      report_.findings.push_back(std::move(finding));
+    } else {
+      report_.verdict = std::max(report_.verdict, static_cast<Verdict>(finding.severity));
+      ++report_.findingsLeftOut;
+    }
   }
 
   void weigh(const core::Relocation& relocation, const Reachability& reachability, Finding& finding) const {
