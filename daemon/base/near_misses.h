@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -10,22 +12,71 @@
 
 namespace btfd {
 
-/// Levenshtein's distance: how many characters to insert, delete or replace to make `from` of `to`.
-inline std::size_t editDistance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < to.size(); ++j) {
-      const std::size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, diagonal + 1, replaced});
+/// Levenshtein's distance of one name to others: how many characters to insert, delete or replace to make `from` of
+/// them. A kernel has tens of thousands.
+class EditDistance {
+ public:
+  explicit EditDistance(std::string_view from) : from_(from) {
+    for (std::size_t i = 0; i < std::min(from.size(), kBits); ++i) {
+      places_.at(static_cast<unsigned char>(from[i])) |= std::uint64_t{1} << i;
     }
   }
-  return row[to.size()];
+
+  [[nodiscard]] std::size_t operator()(std::string_view to) const {
+    return from_.empty() ? to.size() : from_.size() <= kBits ? inBits(to) : inRows(to);
+  }
+
+ private:
+  static constexpr std::size_t kBits = 64;
+
+  /// A column of the matrix at a time, each cell as its difference to the one above (G. Myers, "A fast bit-vector
+  /// algorithm for approximate string matching based on dynamic programming", 1999; as H. Hyyro has it for whole
+  /// words).
+  [[nodiscard]] std::size_t inBits(std::string_view to) const {
+    const std::uint64_t last = std::uint64_t{1} << (from_.size() - 1);
+    std::uint64_t larger = ~std::uint64_t{0};
+    std::uint64_t smaller = 0;
+    std::size_t distance = from_.size();
+    for (const char character : to) {
+      const std::uint64_t equal = places_[static_cast<unsigned char>(character)];
+      const std::uint64_t vertical = equal | smaller;
+      const std::uint64_t diagonal = (((equal & larger) + larger) ^ larger) | equal;
+      std::uint64_t increased = smaller | ~(diagonal | larger);
+      std::uint64_t decreased = larger & diagonal;
+      distance += (increased & last) != 0 ? 1 : 0;
+      distance -= (decreased & last) != 0 ? 1 : 0;
+      increased = increased << 1U | 1U;
+      decreased <<= 1U;
+      larger = decreased | ~(vertical | increased);
+      smaller = increased & vertical;
+    }
+    return distance;
+  }
+
+  [[nodiscard]] std::size_t inRows(std::string_view to) const {
+    std::vector<std::size_t> row(to.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < from_.size(); ++i) {
+      std::size_t diagonal = std::exchange(row[0], i + 1);
+      for (std::size_t j = 0; j < to.size(); ++j) {
+        const std::size_t replaced = diagonal + (from_[i] == to[j] ? 0 : 1);
+        diagonal = row[j + 1];
+        row[j + 1] = std::min({row[j] + 1, diagonal + 1, replaced});
+      }
+    }
+    return row[to.size()];
+  }
+
+  std::string_view from_;
+  /// For each character, where the name has it, as bits.
+  std::array<std::uint64_t, 256> places_{};
+};
+
+inline std::size_t editDistance(std::string_view from, std::string_view to) {
+  return EditDistance(from)(to);
 }
 
-/// Those of `known` that `name` may have been meant for, the nearest first, three at most.
+/// Those of `known` that `name` may have been meant for, the nearest first, each once, three at most.
 template <typename Strings>
 std::vector<std::string> nearMisses(std::string_view name, const Strings& known) {
   constexpr std::size_t kMost = 3;
@@ -36,6 +87,7 @@ std::vector<std::string> nearMisses(std::string_view name, const Strings& known)
   }
   // A third of the name wrong is still a slip; more is another name.
   const std::size_t tolerated = std::max<std::size_t>(2, name.size() / 3);
+  const EditDistance distanceTo(name);
   std::vector<std::pair<std::size_t, std::string>> found;
   for (const auto& candidate : known) {
     // The distance is at least the difference of the lengths.
@@ -43,11 +95,13 @@ std::vector<std::string> nearMisses(std::string_view name, const Strings& known)
     if (longer - std::min(name.size(), std::size(candidate)) > tolerated) {
       continue;
     }
-    if (const std::size_t distance = editDistance(name, candidate); distance <= tolerated) {
+    if (const std::size_t distance = distanceTo(candidate); distance <= tolerated) {
       found.emplace_back(distance, candidate);
     }
   }
   std::ranges::sort(found);
+  const auto repeated = std::ranges::unique(found);
+  found.erase(repeated.begin(), repeated.end());
   std::vector<std::string> names;
   for (auto& [distance, candidate] : found) {
     if (names.size() < kMost) {

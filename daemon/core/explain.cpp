@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <vector>
 
 namespace btfd::core {
@@ -159,14 +158,13 @@ class Explainer {
       return {};
     }
     const Types& types = targets_[0].types;
-    std::set<std::string_view> names;
+    std::vector<std::string_view> names;
     for (TypeId id = 1; id < types.count(); ++id) {
       const struct btf_type& type = *types.find(id);
       if (!sameKind(local, type)) {
         continue;
       }
-      const std::string_view candidate = btf::essentialName(types.string(type.name_off));
-      names.emplace(candidate);
+      names.push_back(btf::essentialName(types.string(type.name_off)));
     }
     return nearMisses(name, names);
   }

@@ -2,8 +2,6 @@
 
 #include "base/near_misses.h"
 
-#include <set>
-
 namespace btfd::core {
 
 std::optional<TargetType> findNamed(const Targets& kernel, std::string_view name, std::uint32_t kind,
@@ -21,7 +19,7 @@ std::optional<TargetType> findNamed(const Targets& kernel, std::string_view name
 
 std::vector<std::string> namesLike(const Targets& kernel, std::string_view name, std::uint32_t kind,
                                    std::string_view prefix) {
-  std::set<std::string_view> names;
+  std::vector<std::string_view> names;
   TypeId first = 1;
   for (std::uint32_t target = 0; target < kernel.size(); ++target) {
     const Types& types = kernel[target].types;
@@ -29,7 +27,7 @@ std::vector<std::string> namesLike(const Targets& kernel, std::string_view name,
       const struct btf_type& type = *types.find(id);
       const std::string_view known = btf_kind(&type) == kind ? types.string(type.name_off) : "";
       if (known.size() > prefix.size() && known.starts_with(prefix)) {
-        names.insert(known.substr(prefix.size()));
+        names.push_back(known.substr(prefix.size()));
       }
     }
     first = kernel[0].types.count(); // a split BTF goes on where its base ends

@@ -1,11 +1,13 @@
 #include "btfctl/check_view.h"
 
+#include "base/text.h"
 #include "btfctl/table.h"
 #include "btfctl/text.h"
 
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -34,48 +36,62 @@ std::string_view heading(Severity severity) {
   return severity == Severity::error ? "fails" : check::severityName(severity);
 }
 
-/// "program: message", or the map's name in front, or only the message.
-std::string findingText(const Finding& finding) {
-  const std::string subject = !finding.program.empty() ? finding.program : finding.map;
-  return printable(subject.empty() ? finding.message : subject + ": " + finding.message);
+/// Something that some programs, or maps, of an object have in common on some kernels.
+struct Reason {
+  Severity severity;
+  std::string message;
+  std::vector<std::string> subjects;
+  std::vector<std::string> kernels;
+};
+
+void addOnce(std::vector<std::string>& list, const std::string& text) {
+  if (!text.empty() && std::ranges::find(list, text) == list.end()) {
+    list.push_back(text);
+  }
 }
 
-/// The reasons of one object, the heaviest first; what is the same on several kernels only once.
-std::string reasons(const CheckedObject& object, const std::vector<std::string>& kernels, bool verbose) {
-  struct Reason {
-    Severity severity;
-    std::string text;
-    std::vector<std::size_t> kernels;
-  };
-
+/// The reasons of one object, the heaviest first.
+std::vector<Reason> reasonsOf(const CheckedObject& object, const std::vector<std::string>& kernels, bool verbose) {
   std::vector<Reason> found;
-  std::map<std::pair<Severity, std::string>, std::size_t> known;
+  std::map<std::pair<Severity, std::string_view>, std::size_t> known;
   for (std::size_t kernel = 0; kernel < object.reports.size(); ++kernel) {
     for (const Finding& finding : object.reports[kernel].findings) {
       if (finding.severity == Severity::note && !verbose) {
         continue;
       }
-      const auto [at, isNew] = known.try_emplace({finding.severity, findingText(finding)}, found.size());
+      const auto [at, isNew] = known.try_emplace({finding.severity, finding.message}, found.size());
       if (isNew) {
-        found.push_back({.severity = finding.severity, .text = at->first.second, .kernels = {}});
+        found.push_back({.severity = finding.severity, .message = finding.message, .subjects = {}, .kernels = {}});
       }
-      if (auto& on = found[at->second].kernels; on.empty() || on.back() != kernel) {
-        on.push_back(kernel);
-      }
+      Reason& reason = found[at->second];
+      addOnce(reason.subjects, finding.program.empty() ? finding.map : finding.program);
+      addOnce(reason.kernels, kernels[kernel]);
     }
   }
   std::ranges::stable_sort(found, std::ranges::greater{}, &Reason::severity);
+  return found;
+}
+
+/// "a, b, c and 97 more: ", or nothing.
+std::string subjectsText(const std::vector<std::string>& subjects) {
+  constexpr std::size_t kMost = 3;
+  if (subjects.empty()) {
+    return {};
+  }
+  const bool areMany = subjects.size() > kMost + 1;
+  const std::size_t shown = areMany ? kMost : subjects.size();
+  const std::string more = areMany ? " and " + std::to_string(subjects.size() - shown) + " more" : "";
+  return joined(std::span(subjects).first(shown)) + more + ": ";
+}
+
+std::string reasons(const CheckedObject& object, const std::vector<std::string>& kernels, bool verbose) {
   std::string text;
-  for (const Reason& reason : found) {
+  for (const Reason& reason : reasonsOf(object, kernels, verbose)) {
     text += "  " + std::string(heading(reason.severity));
     if (kernels.size() > 1) {
-      const bool onAll = reason.kernels.size() == kernels.size();
-      text += onAll ? " on all" : " on ";
-      for (std::size_t i = 0; i < reason.kernels.size() && !onAll; ++i) {
-        text += (i == 0 ? "" : ", ") + kernels[reason.kernels[i]];
-      }
+      text += reason.kernels.size() == kernels.size() ? " on all" : " on " + joined(reason.kernels);
     }
-    text += ": " + reason.text + "\n";
+    text += ": " + printable(subjectsText(reason.subjects) + reason.message) + "\n";
   }
   return text;
 }

@@ -564,6 +564,8 @@ class Parameters(Disturbed):
             ("GetDescriptors", {"objectId": 1, "maps": [1]}, "maps[0]"),
             ("GetDescriptors", {"objectId": 1, "links": ["1"]}, "links[0]"),
             ("DescribeKernel", {"surprise": 1}, "surprise"),
+            ("Check", {"objects": {}}, "objects"), ("Check", {"objects": [{"objectFileDescriptor": "0"}]}, "objects[0].objectFileDescriptor"),
+            ("Check", {"objects": [{"objectFileDescriptor": 0}]}, "objects[0].objectFileDescriptor"),
         ]
         for method, parameters, path in cases:
             with self.subTest(method=method, parameters=parameters), self.refused("InvalidParameter", parameter=path):

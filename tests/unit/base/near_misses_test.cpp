@@ -3,6 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
 namespace btfd {
 namespace {
 
@@ -17,6 +23,39 @@ TEST(EditDistance, CountsInsertionsDeletionsAndReplacements) {
   EXPECT_EQ(editDistance("state", "__state"), 2U);
   EXPECT_EQ(editDistance("kitten", "sitting"), 3U);
   EXPECT_EQ(editDistance("same", "same"), 0U);
+}
+
+/// What the definition says, for names that bits are enough for and for longer ones.
+TEST(EditDistance, IsTheSameForAnyLength) {
+  const auto byDefinition = [](std::string_view from, std::string_view to) {
+    std::vector<std::vector<std::size_t>> table(from.size() + 1, std::vector<std::size_t>(to.size() + 1));
+    for (std::size_t i = 0; i <= from.size(); ++i) {
+      for (std::size_t j = 0; j <= to.size(); ++j) {
+        table[i][j] = i == 0   ? j
+                      : j == 0 ? i
+                               : std::min({table[i - 1][j] + 1, table[i][j - 1] + 1,
+                                           table[i - 1][j - 1] + (from[i - 1] == to[j - 1] ? 0 : 1)});
+      }
+    }
+    return table[from.size()][to.size()];
+  };
+  std::minstd_rand random(1);
+  const auto name = [&](std::size_t size) {
+    std::string text(size, ' ');
+    std::ranges::generate(text, [&] { return static_cast<char>('a' + random() % 4); });
+    return text;
+  };
+  for (const std::size_t size : {1U, 2U, 7U, 31U, 63U, 64U, 65U, 100U}) {
+    for (const std::size_t other : {0U, 1U, 8U, 62U, 64U, 66U, 90U}) {
+      const std::string from = name(size);
+      const std::string to = name(other);
+      EXPECT_EQ(editDistance(from, to), byDefinition(from, to)) << from << " " << to;
+    }
+  }
+}
+
+TEST(NearMisses, EachOnce) {
+  EXPECT_THAT(nearMisses("prog", Names{"prog1", "prog2", "prog1"}), ElementsAre("prog1", "prog2"));
 }
 
 TEST(NearMisses, NearestFirst) {
