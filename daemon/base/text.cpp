@@ -91,6 +91,15 @@ void appendEscaped(std::string& out, std::string_view bytes) {
   }
 }
 
+std::string shown(std::string_view name) {
+  constexpr std::size_t kLongest = 256;
+  return name.size() <= kLongest ? std::string(name) : std::string(name.substr(0, kLongest)) + "...";
+}
+
+std::string quoted(std::string_view name) {
+  return "'" + shown(name) + "'";
+}
+
 std::string escaped(std::string_view text) {
   std::string out;
   out.reserve(text.size());

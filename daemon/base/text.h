@@ -38,10 +38,11 @@ std::string joined(const Words& words) {
   return text;
 }
 
-/// The name in single quotes, as messages have it.
-inline std::string quoted(std::string_view name) {
-  return "'" + std::string(name) + "'";
-}
+/// A name as messages have it: whoever makes objects can make names of any length.
+std::string shown(std::string_view name);
+
+/// The same in single quotes.
+std::string quoted(std::string_view name);
 
 /// Puts the bytes at the end of `out`, as \xNN each.
 void appendEscaped(std::string& out, std::string_view bytes);

@@ -187,6 +187,7 @@ class Directory {
 
   std::vector<FoundKernel> result() {
     std::vector<FoundKernel> found;
+    found.reserve(kernels_.size() + errors_.size() + 1);
     for (Kernel& each : kernels_) {
       found.push_back({.path = std::move(each.path),
                        .kernel = std::shared_ptr<const TargetKernel>(std::move(each.kernel)),

@@ -15,12 +15,6 @@ namespace btfd::core {
 
 namespace {
 
-/// A name as it is shown: whoever makes objects can make names of any length.
-std::string shown(std::string_view name) {
-  constexpr std::size_t kLongest = 256;
-  return name.size() <= kLongest ? std::string(name) : std::string(name.substr(0, kLongest)) + "...";
-}
-
 std::string_view kindWord(const struct btf_type& type) {
   switch (btf_kind(&type)) {
   case BTF_KIND_STRUCT:
