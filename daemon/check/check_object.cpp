@@ -18,7 +18,11 @@ namespace {
 class Check {
  public:
   Check(const ObjectToCheck& object, const TargetKernel& kernel, const CheckOptions& options)
-      : object_(object), kernel_(kernel), options_(options) {}
+      : object_(object), kernel_(kernel), options_(options) {
+    for (const struct bpf_program* program : object_.programs()) {
+      loaded_.emplace(bpf_program__name(program));
+    }
+  }
 
   Report run() {
     const auto bytes = object_.image();
@@ -41,22 +45,24 @@ class Check {
 
  private:
   [[nodiscard]] std::vector<Place> entries() const {
-    std::set<std::string_view> names;
-    for (const struct bpf_program* program : object_.programs()) {
-      names.emplace(bpf_program__name(program));
-    }
     std::vector<Place> places;
     for (const CodeFunction& function : object_.code().functions()) {
-      if (names.contains(function.name) && object_.code().find(function.begin.section)->name != ".text") {
+      if (loaded_.contains(function.name) && object_.code().find(function.begin.section)->name != ".text") {
         places.push_back(function.begin);
       }
     }
     return places;
   }
 
-  [[nodiscard]] Supplied supplied(std::string_view symbol) const {
+  /// The walk through the code asks it of the same symbols over and over.
+  [[nodiscard]] Supplied supplied(std::string_view symbol) {
     const Extern* found = object_.findExtern(symbol);
-    return found == nullptr || found->isConfiguration ? Supplied::unknown : isSupplied(object_, kernel_, *found);
+    if (found == nullptr || found->isConfiguration) {
+      return Supplied::unknown;
+    }
+    const auto known = supplied_.find(symbol);
+    return known != supplied_.end() ? known->second
+                                    : supplied_.emplace(symbol, isSupplied(object_, kernel_, *found)).first->second;
   }
 
   void checkByteOrder() {
@@ -115,7 +121,7 @@ class Check {
     const std::string what =
         finding.relocation ? finding.relocation->access + ": " + finding.relocation->reason : std::string();
     if (relocation.outcome == core::Outcome::failed) {
-      const bool counts = object_.records().isShared(relocation) || isLoaded(finding.program);
+      const bool counts = object_.records().isShared(relocation) || loaded_.contains(finding.program);
       finding.severity = counts ? Severity::error : Severity::note;
       finding.message = what + (counts ? "" : " (in a program that is not loaded unless it is asked for)");
       return;
@@ -137,12 +143,6 @@ class Check {
     }
   }
 
-  [[nodiscard]] bool isLoaded(const std::string& function) const {
-    const auto programs = object_.programs();
-    return std::ranges::any_of(
-        programs, [&](const struct bpf_program* program) { return function == bpf_program__name(program); });
-  }
-
   /// Reasons are long to find where a name is looked for in all the kernel has, and many relocations may have the same.
   object::RelocationReport describe(const core::Relocation& relocation) {
     if (relocation.outcome == core::Outcome::resolved || relocation.fault != core::Fault::noCandidate) {
@@ -161,6 +161,9 @@ class Check {
   const TargetKernel& kernel_;
   const CheckOptions& options_;
   Report report_;
+  /// Names of the programs to be loaded.
+  std::set<std::string_view> loaded_;
+  std::map<std::string_view, Supplied> supplied_;
   /// By local type, for types that the kernel does not have.
   std::map<core::TypeId, std::string> reasons_;
 };

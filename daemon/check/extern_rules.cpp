@@ -43,8 +43,8 @@ Supplied isSupplied(const ObjectToCheck& object, const TargetKernel& kernel, con
   if (!external.isFunction) {
     const auto stripped = types->strip(type->type);
     if (!stripped || stripped->id == 0) {
-      say(why, "the address of '" + std::string(external.name) +
-                   "' is looked up in the kernel's list of symbols (/proc/kallsyms), of which BTF tells nothing");
+      say(why, "the address of " + quoted(external.name) +
+                   " is looked up in the kernel's list of symbols (/proc/kallsyms), of which BTF tells nothing");
       return Supplied::unknown;
     }
   }
@@ -60,8 +60,7 @@ Supplied isSupplied(const ObjectToCheck& object, const TargetKernel& kernel, con
   }
   const core::Target& target = kernel.targets()[found->target];
   if (!fits(*types, type->type, target, target.types.find(found->id)->type)) {
-    say(why,
-        "the kernel's " + std::string(what) + " '" + std::string(name) + "' has another type than the object declares");
+    say(why, "the kernel's " + std::string(what) + " " + quoted(name) + " has another type than the object declares");
     return Supplied::no;
   }
   return Supplied::yes;

@@ -19,6 +19,9 @@ namespace {
 /// More than the kernel's verifier itself looks at (BPF_COMPLEXITY_LIMIT_INSNS).
 constexpr std::size_t kMostSteps = 1'000'000;
 
+/// The frame of a function (MAX_BPF_STACK); the verifier refuses what is beyond.
+constexpr std::int64_t kFrameBytes = 512;
+
 constexpr std::size_t kRegisters = 11;
 constexpr std::size_t kFramePointer = 10;
 
@@ -189,6 +192,9 @@ class Walk {
        std::vector<std::vector<Reach>>& reached)
       : code_(code), image_(image), supplied_(supplied), reached_(reached) {
     for (const Code::Section& section : code_.sections()) {
+      joins_.emplace_back(section.instructions, false);
+    }
+    for (const Code::Section& section : code_.sections()) {
       findJoins(section);
     }
   }
@@ -238,15 +244,27 @@ class Walk {
     for (std::size_t i = 0; i < section.instructions; ++i) {
       const bpf_insn instruction = fetch({section.number, i});
       if (isJump(instruction)) {
-        joins_.insert({section.number, jumpTarget(instruction, i)});
+        addJoin({section.number, jumpTarget(instruction, i)});
       }
       i += instruction.code == (BPF_LD | BPF_IMM | BPF_DW) ? 1 : 0;
     }
   }
 
+  /// Of the section that `place` is inside of, in the code's order.
+  [[nodiscard]] std::size_t sectionIndex(const Place& place) const {
+    return static_cast<std::size_t>(code_.find(place.section) - code_.sections().data());
+  }
+
+  void addJoin(const Place& place) {
+    if (isInside(place)) {
+      joins_[sectionIndex(place)][place.instruction] = true;
+    }
+  }
+
+  [[nodiscard]] bool isJoin(const Place& place) const { return joins_[sectionIndex(place)][place.instruction]; }
+
   void mark(const Place& place, bool certain) {
-    const auto index = static_cast<std::size_t>(code_.find(place.section) - code_.sections().data());
-    Reach& reach = reached_[index][place.instruction];
+    Reach& reach = reached_[sectionIndex(place)][place.instruction];
     reach = certain ? Reach::always : std::max(reach, Reach::depends);
   }
 
@@ -255,6 +273,7 @@ class Walk {
       return;
     }
     const auto [at, isNew] = states_.try_emplace(place, state);
+    steps_ += isNew ? state.slots.size() : 0; // so that there is a limit to the memory, too
     if ((isNew || at->second.join(state)) && queued_.insert(place).second) {
       waiting_.push_back(place);
     }
@@ -263,7 +282,7 @@ class Walk {
   /// Goes on from `place` until the way ends, forks or meets another. False if this takes too long.
   bool follow(Place place, State state) {
     for (bool first = true; isInside(place); first = false) {
-      if (!first && joins_.contains(place)) {
+      if (!first && isJoin(place)) {
         arrive(place, state);
         return true;
       }
@@ -414,7 +433,8 @@ class Walk {
       state.forget(at, at + static_cast<std::int64_t>(size));
       const Value value = BPF_CLASS(instruction.code) == BPF_STX ? get(state, instruction.src_reg)
                                                                  : Value::constant(signExtended(instruction.imm));
-      if (isStore && size == sizeof(std::uint64_t) && value != Value{}) {
+      const bool isInFrame = at >= -kFrameBytes && at < 0 && at % std::int64_t{sizeof(std::uint64_t)} == 0;
+      if (isStore && isInFrame && size == sizeof(std::uint64_t) && value != Value{}) {
         state.slots.insert_or_assign(at, value);
       }
     }
@@ -470,7 +490,7 @@ class Walk {
       return true;
     }
     const Place behind{place.section, place.instruction + 1};
-    joins_.insert(behind);
+    addJoin(behind);
     auto& callers = callers_[function->begin];
     const auto [at, isNew] = callers.try_emplace(behind, state);
     if (!isNew) {
@@ -556,7 +576,8 @@ class Walk {
   std::span<const std::byte> image_;
   const std::function<Supplied(std::string_view)>& supplied_;
   std::vector<std::vector<Reach>>& reached_;
-  std::set<Place> joins_;
+  /// For each of the code's sections, one for each instruction.
+  std::vector<std::vector<bool>> joins_;
   std::map<Place, State> states_;
   std::deque<Place> waiting_;
   std::set<Place> queued_;

@@ -207,5 +207,16 @@ TEST(Reachability, TooMuchCodeIsUndecided) {
   EXPECT_EQ(reachability.at({.section = section, .instruction = code.size() - 1}), Reach::depends);
 }
 
+TEST(Reachability, WhatLiesOutsideOfTheFrameIsNotFollowed) {
+  const auto spilled = [](std::int16_t offset) {
+    return reach({move(kR6, 1), store(kR10, offset, kR6), load(kR1, kR10, offset), jumpIfEqual(kR1, 1, 1), move(kR0, 0),
+                  leave()});
+  };
+  EXPECT_EQ(spilled(-8), "xxxx.x");
+  EXPECT_EQ(spilled(-512), "xxxx.x");
+  EXPECT_EQ(spilled(-520), "xxxxxx");
+  EXPECT_EQ(spilled(8), "xxxxxx");
+}
+
 } // namespace
 } // namespace btfd::check
