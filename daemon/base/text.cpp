@@ -96,7 +96,7 @@ std::string shown(std::string_view name) {
   return name.size() <= kLongest ? std::string(name) : std::string(name.substr(0, kLongest)) + "...";
 }
 
-std::string quoted(std::string_view name) {
+std::string quotedName(std::string_view name) {
   return "'" + shown(name) + "'";
 }
 

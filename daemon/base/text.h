@@ -42,7 +42,7 @@ std::string joined(const Words& words) {
 std::string shown(std::string_view name);
 
 /// The same in single quotes.
-std::string quoted(std::string_view name);
+std::string quotedName(std::string_view name);
 
 /// Puts the bytes at the end of `out`, as \xNN each.
 void appendEscaped(std::string& out, std::string_view bytes);

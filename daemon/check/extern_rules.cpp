@@ -18,7 +18,7 @@ void say(std::string* why, std::string text) {
 }
 
 std::string notThere(const char* what, std::string_view name, std::uint32_t kind, const TargetKernel& kernel) {
-  return "the kernel has no " + std::string(what) + " " + quoted(name) +
+  return "the kernel has no " + std::string(what) + " " + quotedName(name) +
          itHas(core::namesLike(kernel.targets(), name, kind));
 }
 
@@ -43,7 +43,7 @@ Supplied isSupplied(const ObjectToCheck& object, const TargetKernel& kernel, con
   if (!external.isFunction) {
     const auto stripped = types->strip(type->type);
     if (!stripped || stripped->id == 0) {
-      say(why, "the address of " + quoted(external.name) +
+      say(why, "the address of " + quotedName(external.name) +
                    " is looked up in the kernel's list of symbols (/proc/kallsyms), of which BTF tells nothing");
       return Supplied::unknown;
     }
@@ -60,7 +60,8 @@ Supplied isSupplied(const ObjectToCheck& object, const TargetKernel& kernel, con
   }
   const core::Target& target = kernel.targets()[found->target];
   if (!fits(*types, type->type, target, target.types.find(found->id)->type)) {
-    say(why, "the kernel's " + std::string(what) + " " + quoted(name) + " has another type than the object declares");
+    say(why,
+        "the kernel's " + std::string(what) + " " + quotedName(name) + " has another type than the object declares");
     return Supplied::no;
   }
   return Supplied::yes;

@@ -117,7 +117,7 @@ class ProgramRules {
     if (slash == std::string_view::npos) {
       if (!isRaw) {
         add(Severity::unknown, Topic::attachTarget, {},
-            "its section " + quoted(section_) + " does not say what it attaches to: who loads it has to");
+            "its section " + quotedName(section_) + " does not say what it attaches to: who loads it has to");
       }
       return;
     }
@@ -134,9 +134,9 @@ class ProgramRules {
     if (core::findNamed(kernel_.targets(), std::string(sought.prefix) + std::string(name), sought.kind, module)) {
       return;
     }
-    std::string message = "the kernel has no " + std::string(sought.what) + " " + quoted(name);
+    std::string message = "the kernel has no " + std::string(sought.what) + " " + quotedName(name);
     if (!module.empty()) {
-      message += " in " + quoted(module);
+      message += " in " + quotedName(module);
     }
     message += itHas(core::namesLike(kernel_.targets(), name, sought.kind, sought.prefix));
     if (isRaw) {

@@ -24,7 +24,7 @@ class StructOpsRules {
     name_ = btf::essentialName(types_.string(local.name_off));
     const auto found = core::findNamed(kernel_.targets(), name_, BTF_KIND_STRUCT);
     if (!found || !core::findNamed(kernel_.targets(), "bpf_struct_ops_" + std::string(name_), BTF_KIND_STRUCT)) {
-      add(Severity::error, "the kernel has no struct_ops " + quoted(name_) +
+      add(Severity::error, "the kernel has no struct_ops " + quotedName(name_) +
                                itHas(core::namesLike(kernel_.targets(), name_, BTF_KIND_STRUCT, "bpf_struct_ops_")));
       return;
     }
@@ -54,15 +54,15 @@ class StructOpsRules {
         members, [&](const struct btf_member& each) { return theirs.string(each.name_off) == name; });
     const std::string theirName = "the kernel's struct " + shown(name_);
     if (found == members.end()) {
-      checkMissing(member, theirName + " has no " + quoted(name));
+      checkMissing(member, theirName + " has no " + quotedName(name));
       return;
     }
     const auto ours = types_.strip(member.type);
     const auto other = theirs.strip(found->type);
     if (!ours || !other || !core::sameKind(*ours->type, *other->type)) {
-      add(Severity::error, theirName + " has " + quoted(name) + " of another kind of type");
+      add(Severity::error, theirName + " has " + quotedName(name) + " of another kind of type");
     } else if (!btf_is_ptr(ours->type) && types_.size(ours->id) != theirs.size(other->id)) {
-      add(Severity::error, theirName + " has " + quoted(name) + " of another size");
+      add(Severity::error, theirName + " has " + quotedName(name) + " of another size");
     }
   }
 

@@ -128,7 +128,8 @@ class Explainer {
     }
     const std::string_view name = essential();
     const std::string_view word = kindWord(*type);
-    std::string text = "the kernel has no " + (word.empty() ? std::string() : std::string(word) + " ") + quoted(name);
+    std::string text =
+        "the kernel has no " + (word.empty() ? std::string() : std::string(word) + " ") + quotedName(name);
     if (const std::string other = ofOtherKind(name); !other.empty()) {
       return text + "; it has " + other;
     }
@@ -195,13 +196,13 @@ class Explainer {
     const std::string_view name = accessor.name == nullptr ? std::string_view{} : accessor.name;
     switch (mismatch.reason) {
     case Mismatch::Reason::noSuchMember:
-      return theirs + " has no " + quoted(name) + itHas(nearMembers(types, mismatch.type, name));
+      return theirs + " has no " + quotedName(name) + itHas(nearMembers(types, mismatch.type, name));
     case Mismatch::Reason::incompatibleMember:
-      return "in the kernel " + quoted(name) + " is of another kind of type: " + typeName(types, mismatch.type) +
+      return "in the kernel " + quotedName(name) + " is of another kind of type: " + typeName(types, mismatch.type) +
              ", while the object has " + memberType(accessor);
     case Mismatch::Reason::notAStruct:
       return "the kernel has " + typeName(types, mismatch.type) + " where the object has a struct or union with " +
-             quoted(name);
+             quotedName(name);
     case Mismatch::Reason::notAnArray:
       return "the kernel has " + typeName(types, mismatch.type) + " where the object has an array";
     case Mismatch::Reason::indexOutOfBounds:

@@ -55,10 +55,10 @@ TEST(Joined, PutsCommasBetween) {
   EXPECT_EQ(joined(std::vector<std::string_view>{"a", "b", "c"}), "a, b, c");
 }
 
-TEST(Quoted, CutsWhatIsTooLongToRead) {
-  EXPECT_EQ(quoted("name"), "'name'");
-  EXPECT_EQ(quoted(std::string(256, 'n')), "'" + std::string(256, 'n') + "'");
-  EXPECT_EQ(quoted(std::string(257, 'n')), "'" + std::string(256, 'n') + "...'");
+TEST(QuotedName, CutsWhatIsTooLongToRead) {
+  EXPECT_EQ(quotedName("name"), "'name'");
+  EXPECT_EQ(quotedName(std::string(256, 'n')), "'" + std::string(256, 'n') + "'");
+  EXPECT_EQ(quotedName(std::string(257, 'n')), "'" + std::string(256, 'n') + "...'");
 }
 
 } // namespace
