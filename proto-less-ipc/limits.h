@@ -5,8 +5,8 @@
 
 namespace btfd::varlink {
 
-/// Bytes of one message without its NUL, at most. The same as sd-varlink's, so that what one side can send the other can
-/// read.
+/// Bytes of one message without its NUL, at most. The same as sd-varlink's, so that what one side can send the other
+/// can read.
 inline constexpr std::size_t kMessageLimit = std::size_t{16} << 20;
 
 /// Descriptors of one message: what the kernel lets one sendmsg carry (SCM_MAX_FD in the kernel's net/scm.h).
