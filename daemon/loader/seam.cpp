@@ -21,7 +21,7 @@ __s32 __real_btf__find_by_name_kind(const struct btf* btf, const char* name, __u
 __s32 __real_btf__find_by_name_kind_own(const struct btf* btf, const char* name, __u32 kind);
 int __real_bpf_prog_load(enum bpf_prog_type type, const char* name, const char* license, const struct bpf_insn* insns,
                          size_t count, struct bpf_prog_load_opts* opts);
-int __real_bpf_map_create(enum bpf_map_type type, const char* name, __u32 keySize, __u32 valueSize, __u32 maxEntries,
+int __real_bpf_map_create(__u32 type, const char* name, __u32 keySize, __u32 valueSize, __u32 maxEntries,
                           const struct bpf_map_create_opts* opts);
 }
 
@@ -244,8 +244,9 @@ extern "C" int __wrap_bpf_prog_load(enum bpf_prog_type type, const char* name, c
   return result;
 }
 
-extern "C" int __wrap_bpf_map_create(enum bpf_map_type type, const char* name, __u32 keySize, __u32 valueSize,
-                                     __u32 maxEntries, const struct bpf_map_create_opts* opts) {
+/// `type`, an enum for libbpf, is what the object has: in C++, no enum has values beyond its enumerators' bits.
+extern "C" int __wrap_bpf_map_create(__u32 type, const char* name, __u32 keySize, __u32 valueSize, __u32 maxEntries,
+                                     const struct bpf_map_create_opts* opts) {
   const int result = __real_bpf_map_create(type, name, keySize, valueSize, maxEntries, opts);
   if (SeamScope* scope = state().scope; scope != nullptr && name != nullptr) {
     // libbpf tries a refused map again without its BTF: a success takes the failure back.
