@@ -237,9 +237,11 @@ class Daemon:
             wrong.append("it ended with status %d" % self.process.returncode)
         wrong += self.remains()
         self.kill()
-        report = SANITIZER_REPORT.search(_read(self.log_path))
+        whole = _read(self.log_path)
+        report = SANITIZER_REPORT.search(whole)
         if report:
-            wrong.append("its log has a report: %s" % report.group().decode())
+            begin = whole.rfind(b"\n", 0, report.start()) + 1
+            wrong.append("its log has a report:\n%s\n" % whole[begin:begin + 4000].decode(errors="replace"))
         log_text = self.log()
         self.remove()
         if wrong:

@@ -212,8 +212,6 @@ TEST_F(FieldTest, TheRootItselfHasOffsetAndSize) {
 TEST_F(FieldTest, SignednessIsOfIntegersAndEnums) {
   const auto isSigned = [&](auto&& make) {
     scenario_ = Scenario();
-    types(object_.integer("t", 4, 0), object_.next()); // replaced below
-    scenario_ = Scenario();
     root_ = object_.structure("s", {{"f", make(object_), 0, 0}}, 16);
     kernel_.structure("s", {{"f", make(kernel_), 0, 0}}, 16);
     // The value before is the same.

@@ -30,7 +30,6 @@ constexpr std::uint32_t kHeader = 32;
 // Offsets of the header's fields.
 constexpr std::size_t kHeaderLength = 4;
 constexpr std::size_t kFunctionOffset = 8;
-constexpr std::size_t kFunctionLength = 12;
 constexpr std::size_t kLineOffset = 16;
 constexpr std::size_t kRelocationOffset = 24;
 constexpr std::size_t kRelocationLength = 28;

@@ -369,7 +369,7 @@ TEST(Server, WhoIsNotAuthorizedGetsOneErrorAndIsClosed) {
 TEST(Server, LargeAnswersAndCallsArrive) {
   TestServer server;
   auto client = server.client();
-  const std::size_t size = 8'000'000;
+  const std::size_t size = 3'000'000;
   const auto large = client.call("org.example.test.Large", json{{"size", size}});
   ASSERT_TRUE(large) << large.error().message;
   EXPECT_EQ(large->parameters.at("text").get<std::string>().size(), size);
