@@ -142,7 +142,7 @@ std::vector<core::Relocation> relocate(const Case& made, const std::vector<Asked
     records.sections.push_back(0);
     sections.push_back(std::as_writable_bytes(std::span(codes[i])));
   }
-  const btf::NameIndex index(made.kernel.btf(), 1);
+  const btfd::btf::NameIndex index(made.kernel.btf(), 1);
   return core::relocate(core::Types::ofObject(made.object.btf()), records, sections,
                         core::Targets(made.kernel.btf(), index));
 }

@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
     custom = argv[2];
     paths.erase(paths.begin(), paths.begin() + 2);
   }
-  btf::KernelSpecSource source;
+  btfd::btf::KernelSpecSource source;
   if (custom != nullptr) {
     source = {.directory = "/nonexistent", .fallbackPath = custom, .modules = false};
   }
@@ -168,7 +168,7 @@ int main(int argc, char** argv) {
     std::cout << "making maps needs root\n";
     return 77;
   }
-  const auto spec = btf::KernelSpec::build(source, 1);
+  const auto spec = btfd::btf::KernelSpec::build(source, 1);
   if (!spec) {
     std::cout << spec.error().message << '\n';
     return 77;
