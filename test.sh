@@ -32,7 +32,7 @@ trap 'rm -f "$summary"' EXIT
 rm -f "$junit"
 status=0
 # ctest's summary is held back until the skips have been said.
-ctest --preset "$preset" --output-junit "$junit" --test-output-size-passed 1048576 --test-output-size-failed 1048576 "$@" \
+ctest --preset "$preset" --output-junit "$junit" --test-output-size-passed 1048576 --test-output-size-failed 1048576 -j "$(nproc)" "$@" \
   | awk -v summary="$summary" '/^[0-9]+% tests passed/ { held = 1 } { if (held) print > summary; else { print; fflush() } }' \
   || status=$?
 
