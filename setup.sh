@@ -22,8 +22,8 @@ PACKAGES=(
   # Libraries
   nlohmann-json3-dev libspdlog-dev libcli11-dev libgtest-dev libgmock-dev libbenchmark-dev
   libelf-dev zlib1g-dev liblzma-dev libssl-dev libsystemd-dev
-  # To fetch Debian's source of libbpf
-  dpkg-dev debian-archive-keyring ca-certificates
+  # To fetch Debian's source of libbpf, and kernels to test against
+  dpkg-dev debian-archive-keyring ca-certificates zstd lz4
   # What tests and scripts run
   python3 strace iproute2 systemd util-linux mount shellcheck
 )

@@ -28,6 +28,16 @@ struct Close {
 using Object = std::unique_ptr<bpf_object, Close>;
 using Code = std::map<std::string, std::vector<bpf_insn>>;
 
+/// Sizes that the object leaves to whoever loads it.
+void giveSizes(bpf_map& map) {
+  if (bpf_map__max_entries(&map) == 0) {
+    bpf_map__set_max_entries(&map, 1);
+  }
+  if (bpf_map__type(&map) == BPF_MAP_TYPE_STACK_TRACE && bpf_map__value_size(&map) == 0) {
+    bpf_map__set_value_size(&map, sizeof(std::uint64_t));
+  }
+}
+
 /// Instructions after relocation by libbpf; an error where it gives up.
 Result<Code> prepare(bpf_object* opened) {
   const Object object(opened);
@@ -37,6 +47,7 @@ Result<Code> prepare(bpf_object* opened) {
   bpf_map* map = nullptr;
   bpf_object__for_each_map(map, object.get()) {
     bpf_map__set_pin_path(map, nullptr);
+    giveSizes(*map);
   }
   if (const int error = bpf_object__prepare(object.get()); error != 0) {
     return failErrno("prepare", -error);
@@ -64,6 +75,7 @@ struct Tally {
   std::size_t poisoned = 0;
   std::size_t failed = 0;
   std::size_t skipped = 0;
+  std::size_t instructions = 0;
   std::size_t differences = 0;
   std::chrono::nanoseconds time{};
 };
@@ -80,6 +92,7 @@ void compare(Tally& tally, const std::string& path, const Code& theirs, const Co
       differ(tally, path, "program " + name + " has another length");
       continue;
     }
+    tally.instructions += code.size();
     for (std::size_t i = 0; i < code.size(); ++i) {
       const bpf_insn& want = code[i];
       const bpf_insn& got = found->second[i];
@@ -179,7 +192,8 @@ int main(int argc, char** argv) {
     run(tally, path, custom, targets);
   }
   std::cout << tally.objects << " objects, " << tally.relocations << " relocations (" << tally.poisoned << " poisoned, "
-            << tally.failed << " failed), " << tally.skipped << " not comparable, " << tally.differences
-            << " differences, " << std::chrono::duration<double, std::micro>(tally.time).count() << " us\n";
+            << tally.failed << " failed), " << tally.skipped << " not comparable, " << tally.instructions
+            << " instructions, " << tally.differences << " differences, "
+            << std::chrono::duration<double, std::micro>(tally.time).count() << " us\n";
   return tally.differences == 0 && tally.objects > 0 ? 0 : 1;
 }
