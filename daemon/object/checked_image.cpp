@@ -47,7 +47,18 @@ std::string machineName(Elf64_Half machine) {
   }
 }
 
-Result<void> checkIdentification(std::span<const std::byte> bytes) {
+/// `value` as it stands in a file, in this machine's byte order.
+template <typename T>
+T inOrder(T value, bool isForeign) {
+  return isForeign ? std::byteswap(value) : value;
+}
+
+bool isForeign(std::span<const std::byte> bytes) {
+  constexpr auto kNative = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
+  return std::to_integer<unsigned>(bytes[EI_DATA]) != kNative;
+}
+
+Result<void> checkIdentification(std::span<const std::byte> bytes, ByteOrders accepted) {
   if (bytes.size() < SELFMAG || std::memcmp(bytes.data(), ELFMAG, SELFMAG) != 0) {
     return fail("not an ELF file: it does not begin with \\x7fELF", EINVAL);
   }
@@ -58,9 +69,12 @@ Result<void> checkIdentification(std::span<const std::byte> bytes) {
   if (identification(EI_CLASS) != ELFCLASS64) {
     return fail("not a 64-bit ELF file; BPF objects are", EINVAL);
   }
-  constexpr auto kNative = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
-  if (identification(EI_DATA) != kNative) {
-    const bool bigEndian = identification(EI_DATA) == ELFDATA2MSB;
+  const unsigned order = identification(EI_DATA);
+  if (order != ELFDATA2LSB && order != ELFDATA2MSB) {
+    return fail("the file is neither little-endian nor big-endian: it is damaged", EINVAL);
+  }
+  if (accepted == ByteOrders::native && isForeign(bytes)) {
+    const bool bigEndian = order == ELFDATA2MSB;
     return fail(bigEndian
                     ? "the object is big-endian, but this machine is little-endian; compile it with -target bpfel"
                     : "the object is not in this machine's byte order; compile it with -target bpf on this machine",
@@ -194,12 +208,14 @@ Result<void> refuseSecondBtf(const CheckedImage& image) {
 struct Symbols {
   std::span<const std::byte> table;
   std::span<const std::byte> names;
+  bool isForeign = false;
 
-  static Result<Symbols> of(const Section& table, std::span<const Section> sections) {
+  static Result<Symbols> of(const Section& table, const CheckedImage& image) {
+    const auto sections = image.sections();
     if (table.link == 0 || table.link > sections.size() || table.content.size() % sizeof(Elf64_Sym) != 0) {
       return fail("the file's symbol table is broken", EINVAL);
     }
-    return Symbols{.table = table.content, .names = sections[table.link - 1].content};
+    return Symbols{.table = table.content, .names = sections[table.link - 1].content, .isForeign = image.isForeign()};
   }
 
   [[nodiscard]] std::size_t size() const { return table.size() / sizeof(Elf64_Sym); }
@@ -207,6 +223,10 @@ struct Symbols {
   [[nodiscard]] Elf64_Sym at(std::size_t index) const {
     Elf64_Sym symbol{};
     std::memcpy(&symbol, table.data() + index * sizeof(symbol), sizeof(symbol));
+    symbol.st_name = inOrder(symbol.st_name, isForeign);
+    symbol.st_shndx = inOrder(symbol.st_shndx, isForeign);
+    symbol.st_value = inOrder(symbol.st_value, isForeign);
+    symbol.st_size = inOrder(symbol.st_size, isForeign);
     return symbol;
   }
 
@@ -223,7 +243,7 @@ Result<void> refuseBadSymbols(const CheckedImage& image) {
   if (std::ranges::count(image.sections(), std::uint32_t{SHT_SYMTAB}, &Section::type) > 1) {
     return fail("the object has two symbol tables: the file is damaged", EINVAL); // libbpf says so, too
   }
-  const auto symbols = Symbols::of(*table, image.sections());
+  const auto symbols = Symbols::of(*table, image);
   if (!symbols) {
     return std::unexpected(symbols.error());
   }
@@ -237,12 +257,13 @@ Result<void> refuseBadSymbols(const CheckedImage& image) {
 
 } // namespace
 
-Result<CheckedImage> CheckedImage::check(const ClientBytes& bytes) {
+Result<CheckedImage> CheckedImage::check(const ClientBytes& bytes, ByteOrders accepted) {
   CheckedImage image;
   image.bytes_ = bytes.bytes();
-  if (auto checked = checkIdentification(image.bytes_); !checked) {
+  if (auto checked = checkIdentification(image.bytes_, accepted); !checked) {
     return std::unexpected(std::move(checked.error()));
   }
+  image.isForeign_ = object::isForeign(image.bytes_);
   if (elf_version(EV_CURRENT) == EV_NONE) {
     return fail("libelf is too old: " + elfError(), ENOSYS);
   }
@@ -282,7 +303,7 @@ Result<void> CheckedImage::checkApart() const {
 
   Elf64_Ehdr header{};
   std::memcpy(&header, bytes_.data(), sizeof(header));
-  const std::byte* table = bytes_.data() + header.e_shoff;
+  const std::byte* table = bytes_.data() + inOrder(header.e_shoff, isForeign_);
   std::vector<Extent> extents = {{bytes_.data(), bytes_.data() + sizeof(header)},
                                  {table, table + (sections_.size() + 1) * sizeof(Elf64_Shdr)}};
   for (const Section& section : sections_) {
@@ -304,7 +325,7 @@ Result<std::vector<Function>> CheckedImage::functions() const {
   if (table == sections_.end()) {
     return functions;
   }
-  const auto symbols = Symbols::of(*table, sections_);
+  const auto symbols = Symbols::of(*table, *this);
   if (!symbols) {
     return std::unexpected(symbols.error());
   }
@@ -329,7 +350,7 @@ Result<std::vector<Symbol>> CheckedImage::symbols() const {
   if (table == sections_.end()) {
     return found;
   }
-  const auto symbols = Symbols::of(*table, sections_);
+  const auto symbols = Symbols::of(*table, *this);
   if (!symbols) {
     return std::unexpected(symbols.error());
   }
@@ -361,7 +382,8 @@ std::vector<Reference> CheckedImage::references(const Section& section) const {
     for (std::size_t at = 0; at + sizeof(Elf64_Rel) <= table.content.size(); at += sizeof(Elf64_Rel)) {
       Elf64_Rel entry{};
       std::memcpy(&entry, table.content.data() + at, sizeof(entry));
-      references.push_back({.offset = entry.r_offset, .symbol = ELF64_R_SYM(entry.r_info)}); // NOLINT
+      references.push_back({.offset = inOrder(entry.r_offset, isForeign_),
+                            .symbol = ELF64_R_SYM(inOrder(entry.r_info, isForeign_))}); // NOLINT
     }
   }
   std::ranges::sort(references, {}, &Reference::offset);

@@ -63,15 +63,18 @@ struct Reference {
   std::size_t symbol = 0;
 };
 
-/// A client's object whose ELF structure has been checked: it is a 64-bit relocatable file for BPF in this machine's
-/// byte order, its section table, symbol tables, names and contents lie within it, and no name is longer than
+/// Which byte orders an object may be in: only programs in the machine's own can be loaded, but all can be relocated.
+enum class ByteOrders : std::uint8_t { native, any };
+
+/// A client's object whose ELF structure has been checked: it is a 64-bit relocatable file for BPF in a byte order that
+/// was asked for, its section table, symbol tables, names and contents lie within it, and no name is longer than
 /// kLongestName. What the sections hold is still the client's word.
 ///
 /// Refers to the bytes it was made from, which must outlive it.
 class CheckedImage {
  public:
   /// Checks `bytes`. The error says what is wrong with the file and, where there is one, what to do about it.
-  static Result<CheckedImage> check(const ClientBytes& bytes);
+  static Result<CheckedImage> check(const ClientBytes& bytes, ByteOrders accepted = ByteOrders::native);
 
   [[nodiscard]] std::span<const Section> sections() const { return sections_; }
 
@@ -99,8 +102,12 @@ class CheckedImage {
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 
+  /// Whether the object, instructions and all, is in the other byte order than this machine's.
+  [[nodiscard]] bool isForeign() const { return isForeign_; }
+
  private:
   std::span<const std::byte> bytes_;
+  bool isForeign_ = false;
   std::vector<Section> sections_;
 };
 

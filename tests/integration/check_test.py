@@ -15,8 +15,8 @@ from harness import BIN_DIR, BPF_DIR, MEMBER_UID, SLOW, DaemonTest, built, memfd
 
 # Refused by the verifier, for reasons that no BTF tells; or accepted only after longer than a test should take.
 NO_BTF_TELLS = {"verifier_reject", "no_license", "slow_verify", "slow_verify_many"}
-# Not for this machine; without BTF, which its maps need; without programs.
-UNREADABLE = {"big_endian", "no_debug", "no_section"}
+# Without BTF, which its maps need; without programs.
+UNREADABLE = {"no_debug", "no_section"}
 
 
 def check(*arguments, prefix=()):

@@ -1,7 +1,12 @@
 // Each form of instruction that a relocation may stand at, and those that it may not.
+#include "core/patch.h"
 #include "scenario.h"
+#include "test_support/byte_order.h"
 
 #include <gmock/gmock.h>
+
+#include <algorithm>
+#include <span>
 
 namespace btfd::core {
 namespace {
@@ -58,6 +63,45 @@ TEST_F(InstructionTest, LoadsAndStoresHaveItInTheirOffset) {
 
 TEST_F(InstructionTest, AWideLoadHasItInBothHalves) {
   EXPECT_EQ(relocate(wide(4)).code, wide(8));
+}
+
+/// What patchInstruction makes of `code`, which is given to it in the other byte order and read back so.
+Code patchedInOtherByteOrder(Code code, const Resolution& resolution) {
+  std::ranges::transform(code, code.begin(), test_support::swapped);
+  EXPECT_TRUE(patchInstruction(std::as_writable_bytes(std::span(code)), 0, resolution, true));
+  std::ranges::transform(code, code.begin(), test_support::swapped);
+  return code;
+}
+
+TEST(ForeignInstruction, EachFormIsPatchedAsInThisByteOrder) {
+  const Resolution resolution{.local = {.value = 4}, .target = {.value = 0x102}};
+  EXPECT_THAT(patchedInOtherByteOrder({move(4)}, resolution), ElementsAre(move(0x102)));
+  EXPECT_THAT(patchedInOtherByteOrder({load(BPF_W, 4)}, resolution), ElementsAre(load(BPF_W, 0x102)));
+  EXPECT_THAT(patchedInOtherByteOrder({store(BPF_H, 4)}, resolution), ElementsAre(store(BPF_H, 0x102)));
+  EXPECT_EQ(patchedInOtherByteOrder(wide(4), resolution), wide(0x102));
+  const Resolution large{.local = {.value = 4}, .target = {.value = 0x0102030405060708}};
+  EXPECT_EQ(patchedInOtherByteOrder(wide(4), large), wide(0x0102030405060708));
+}
+
+TEST(ForeignInstruction, TheWidthOfALoadFollowsTheField) {
+  const Resolution resolution{.local = {.value = 4, .loadSize = 4}, .target = {.value = 8, .loadSize = 8}};
+  EXPECT_THAT(patchedInOtherByteOrder({load(BPF_W, 4)}, resolution), ElementsAre(load(BPF_DW, 8)));
+}
+
+TEST(ForeignInstruction, PoisonReadsTheSame) {
+  const Resolution resolution{.local = {.value = 4}, .target = {}, .poison = true};
+  const bpf_insn poison{.code = BPF_JMP | BPF_CALL, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0xbad2310};
+  EXPECT_THAT(patchedInOtherByteOrder({load(BPF_W, 4)}, resolution), ElementsAre(poison));
+  EXPECT_THAT(patchedInOtherByteOrder(wide(4), resolution), ElementsAre(poison, poison));
+}
+
+TEST(ForeignInstruction, AWideLoadOfAMapIsNotTheOne) {
+  Code code = wide(4);
+  code[0].src_reg = BPF_PSEUDO_MAP_FD;
+  std::ranges::transform(code, code.begin(), test_support::swapped);
+  const Resolution resolution{.local = {.value = 4}, .target = {.value = 8}};
+  EXPECT_EQ(patchInstruction(std::as_writable_bytes(std::span(code)), 0, resolution, true),
+            std::unexpected(Fault::wideLoadForm));
 }
 
 TEST_F(InstructionTest, WhatComesAfterIsLeftAlone) {

@@ -5,10 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <tuple>
+#include <utility>
 
 #include <elf.h>
 
@@ -31,10 +34,10 @@ struct Checked {
   Result<CheckedImage> image;
 };
 
-Checked check(const Bytes& content) {
+Checked check(const Bytes& content, ByteOrders accepted = ByteOrders::native) {
   auto bytes = ClientBytes::read(memfdOf(content), std::uint64_t{64} << 20U);
   EXPECT_TRUE(bytes) << bytes.error().message;
-  auto image = CheckedImage::check(*bytes);
+  auto image = CheckedImage::check(*bytes, accepted);
   return {std::move(*bytes), std::move(image)};
 }
 
@@ -91,7 +94,7 @@ TEST(CheckedImage, TakesARealObjectAndItsSections) {
 TEST(CheckedImage, TakesAllOfTheProjectsObjects) {
   int objects = 0;
   for (const auto& entry : std::filesystem::directory_iterator(BTFD_BPF_OBJECTS)) {
-    if (entry.path().extension() == ".o" && entry.path().filename() != "big_endian.o") {
+    if (entry.path().extension() == ".o") {
       EXPECT_EQ(errorOf(readFile(entry.path())), "") << entry.path();
       ++objects;
     }
@@ -136,7 +139,46 @@ TEST(CheckedImage, NoMachineAtAllIsTaken) {
 }
 
 TEST(CheckedImage, TheOtherByteOrderIsRefusedWithWhatToDo) {
-  EXPECT_THAT(errorOf(readFile(objectPath("big_endian.o"))), HasSubstr("-target bpf"));
+  EXPECT_THAT(errorOf(readFile(objectPath("big_endian/exec_events.o"))), HasSubstr("-target bpf"));
+}
+
+TEST(CheckedImage, TheOtherByteOrderIsReadAsThisOneWhereItIsTaken) {
+  const auto ours = check(readFile(objectPath("exec_events.o")));
+  const auto theirs = check(readFile(objectPath("big_endian/exec_events.o")), ByteOrders::any);
+  ASSERT_TRUE(ours.image && theirs.image) << theirs.image.error().message;
+  EXPECT_FALSE(ours.image->isForeign());
+  EXPECT_TRUE(theirs.image->isForeign());
+  EXPECT_TRUE(theirs.image->checkApart());
+
+  const auto sections = [](const Section& each) {
+    return std::tuple(each.name, each.type, each.link, each.information, each.isCode, each.content.size());
+  };
+  EXPECT_TRUE(std::ranges::equal(theirs.image->sections(), ours.image->sections(), {}, sections, sections));
+
+  const auto symbols = [](const Symbol& each) {
+    return std::tuple(each.name, each.type, each.binding, each.isVisible, each.section, each.value, each.size);
+  };
+  ASSERT_GT(ours.image->symbols()->size(), 5U);
+  EXPECT_TRUE(std::ranges::equal(*theirs.image->symbols(), *ours.image->symbols(), {}, symbols, symbols));
+  const auto functions = [](const Function& each) {
+    return std::tuple(each.name, each.section, each.offset, each.size);
+  };
+  ASSERT_FALSE(ours.image->functions()->empty());
+  EXPECT_TRUE(std::ranges::equal(*theirs.image->functions(), *ours.image->functions(), {}, functions, functions));
+
+  const auto references = [](const CheckedImage& image) {
+    return image.references(*image.find("tp_btf/sched_process_exec"));
+  };
+  const auto reference = [](const Reference& each) { return std::pair(each.offset, each.symbol); };
+  ASSERT_FALSE(references(*ours.image).empty());
+  EXPECT_TRUE(std::ranges::equal(references(*theirs.image), references(*ours.image), {}, reference, reference));
+}
+
+TEST(CheckedImage, AByteOrderThatThereIsNoneOfIsRefused) {
+  const Bytes file = withHeader([](auto& header) { header.e_ident[EI_DATA] = 3; });
+  const auto checked = check(file, ByteOrders::any);
+  ASSERT_FALSE(checked.image);
+  EXPECT_THAT(checked.image.error().message, HasSubstr("neither little-endian nor big-endian"));
 }
 
 TEST(CheckedImage, A32BitFileIsRefused) {

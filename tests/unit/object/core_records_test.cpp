@@ -2,6 +2,7 @@
 #include "btf/name_index.h"
 #include "object/relocate_image.h"
 #include "test_support/btf_maker.h"
+#include "test_support/byte_order.h"
 #include "test_support/elf_maker.h"
 #include "test_support/files.h"
 
@@ -12,6 +13,10 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include <elf.h>
 
@@ -22,6 +27,8 @@ using test_support::BtfMaker;
 using test_support::CoreRecord;
 using test_support::ElfMaker;
 using test_support::extensionOf;
+using test_support::swapped;
+using test_support::TypeId;
 using testing::HasSubstr;
 
 using Bytes = std::vector<std::byte>;
@@ -71,7 +78,7 @@ class CoreRecordsTest : public testing::Test {
 
   static Opened open(const Bytes& content) {
     auto bytes = ClientBytes::read(test_support::memfdOf(content), std::uint64_t{64} << 20U);
-    auto image = CheckedImage::check(*bytes);
+    auto image = CheckedImage::check(*bytes, ByteOrders::any);
     EXPECT_TRUE(image) << image.error().message;
     auto records = image ? CoreRecords::read(*image) : fail("");
     return {std::move(*bytes), std::move(image), std::move(records)};
@@ -119,6 +126,85 @@ TEST_F(CoreRecordsTest, ArePatchedIntoTheImage) {
   EXPECT_EQ(instruction(opened, 0).imm, 8);
   EXPECT_EQ(instruction(opened, 3).imm, 8);
   EXPECT_EQ(instruction(opened, 1).imm, 7);
+}
+
+class ByteOrderTest : public CoreRecordsTest {
+ protected:
+  /// A kernel in which what the objects ask for lies elsewhere.
+  ByteOrderTest() {
+    BtfMaker made;
+    const TypeId number = made.integer();
+    const TypeId unsignedNumber = made.unsignedInteger();
+    const TypeId id = made.structure("", {{"unused", number}, {"val", unsignedNumber}});
+    const TypeId credentials = made.structure("cred", {{"usage", number}, {"uid", made.definedAs("kuid_t", id)}});
+    const TypeId text = made.array(made.integer("char", 1), 16);
+    const TypeId task = made.next(2);
+    made.structure("task_struct", {{"thread", made.array(number, 7)},
+                                   {"pid", number},
+                                   {"tgid", number},
+                                   {"cred", made.pointer(credentials)},
+                                   {"real_parent", made.pointer(task)},
+                                   {"comm", text}});
+    kernel_ = std::move(made);
+  }
+
+  static Opened openObject(const std::string& name) {
+    return open(test_support::readFile(std::string(BTFD_BPF_OBJECTS) + "/" + name));
+  }
+
+  static std::vector<bpf_insn> codeOf(const Opened& opened) {
+    std::vector<bpf_insn> code;
+    for (const Section& section : opened.image->sections()) {
+      for (std::size_t at = 0; section.isCode && at + sizeof(bpf_insn) <= section.content.size();
+           at += sizeof(bpf_insn)) {
+        bpf_insn instruction{};
+        std::memcpy(&instruction, section.content.data() + at, sizeof(instruction));
+        code.push_back(opened.image->isForeign() ? swapped(instruction) : instruction);
+      }
+    }
+    return code;
+  }
+};
+
+TEST_F(ByteOrderTest, AnObjectOfTheOtherIsRelocatedAsOneOfThis) {
+  const auto equal = [](const bpf_insn& left, const bpf_insn& right) {
+    return std::memcmp(&left, &right, sizeof(left)) == 0;
+  };
+  for (const std::string name : {"exec_events.o", "guarded.o", "missing_field.o", "iter_task.o"}) {
+    SCOPED_TRACE(name);
+    auto ours = openObject(name);
+    auto theirs = openObject("big_endian/" + name);
+    ASSERT_TRUE(ours.records && theirs.records);
+    const auto before = codeOf(ours);
+    ASSERT_TRUE(std::ranges::equal(codeOf(theirs), before, equal)) << "compiled differently";
+    const auto expected = relocate(ours);
+    const auto relocations = relocate(theirs);
+    ASSERT_FALSE(relocations.empty());
+    const auto results = [](const core::Relocation& each) {
+      return std::tuple(each.outcome, each.value, each.localValue, each.fault, each.record.instructionOffset);
+    };
+    EXPECT_TRUE(std::ranges::equal(relocations, expected, {}, results, results));
+    EXPECT_FALSE(std::ranges::equal(codeOf(ours), before, equal)) << "nothing was patched";
+    EXPECT_TRUE(std::ranges::equal(codeOf(theirs), codeOf(ours), equal));
+    const auto again = CoreRecords::read(*theirs.image);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_TRUE(again->empty());
+  }
+}
+
+TEST_F(ByteOrderTest, AKernelOfTheOtherIsReadAsOneOfThis) {
+  auto ours = openObject("exec_events.o");
+  auto theirs = openObject("exec_events.o");
+  const auto expected = relocate(ours);
+  ASSERT_EQ(btf__set_endianness(kernel_.get(), BTF_BIG_ENDIAN), 0);
+  const auto bytes = kernel_.bytes();
+  const btf::BtfHandle kernel(btf__new(bytes.data(), static_cast<std::uint32_t>(bytes.size())));
+  ASSERT_TRUE(kernel);
+  ASSERT_EQ(btf__endianness(kernel.get()), BTF_BIG_ENDIAN);
+  const btf::NameIndex index(*kernel, 1);
+  const auto relocations = theirs.records->relocate(theirs.bytes, core::Targets(*kernel, index));
+  ASSERT_FALSE(relocations.empty());
+  EXPECT_TRUE(std::ranges::equal(theirs.bytes.bytes(), ours.bytes.bytes()));
 }
 
 TEST_F(CoreRecordsTest, AreGoneAfterwards) {
