@@ -1,10 +1,14 @@
 #include "kernel_spec.h"
 
+#include "base/unique_fd.h"
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace btfd::btf {
@@ -39,10 +43,52 @@ bool isMappedFrom(const void* address, const std::string& path) {
   return false;
 }
 
-std::uint64_t rawBytes(const struct ::btf& btf) {
+std::span<const std::byte> rawBytes(const struct ::btf& btf) {
   std::uint32_t size = 0;
-  btf__raw_data(&btf, &size);
-  return size;
+  const auto* data = static_cast<const std::byte*>(btf__raw_data(&btf, &size));
+  return {data, size};
+}
+
+/// All of a file, whatever its size is said to be: that of files in sysfs need not be true.
+Result<std::vector<std::byte>> readFile(const std::string& path) {
+  constexpr std::size_t kChunk = std::size_t{1} << 20U;
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) {
+    return failErrno("it cannot be opened", errno);
+  }
+  std::vector<std::byte> content;
+  for (std::size_t used = 0;;) {
+    content.resize(used + kChunk);
+    const ssize_t got = ::read(file.get(), content.data() + used, kChunk);
+    if (got < 0 && errno != EINTR) {
+      return failErrno("it cannot be read", errno);
+    }
+    used += got < 0 ? 0 : static_cast<std::size_t>(got);
+    if (got == 0) {
+      content.resize(used);
+      return content;
+    }
+  }
+}
+
+/// BTF that libbpf has read, unless it can have misunderstood it: then it is parsed anew.
+Result<ParsedBtf> checked(BtfHandle btf) {
+  ParsedBtf parsed{.btf = {}, .layouts = {}};
+  const auto readable = readableBtf(rawBytes(*btf), parsed.layouts);
+  if (!readable || *readable) {
+    return parseBtf(rawBytes(*btf));
+  }
+  parsed.btf = std::move(btf);
+  return parsed;
+}
+
+/// Parses raw BTF or that of an ELF file.
+Result<ParsedBtf> parseFile(const std::string& path) {
+  if (BtfHandle btf(btf__parse_elf(path.c_str(), nullptr)); btf) {
+    return checked(std::move(btf));
+  }
+  const auto bytes = readFile(path);
+  return bytes ? parseBtf(*bytes) : std::unexpected(bytes.error());
 }
 
 } // namespace
@@ -78,29 +124,39 @@ Result<std::shared_ptr<const KernelSpec>> KernelSpec::build(const KernelSpecSour
   return spec;
 }
 
-Result<void> KernelSpec::loadVmlinux(const KernelSpecSource& source) {
-  const auto start = Clock::now();
+Result<ParsedBtf> KernelSpec::parseVmlinux(const KernelSpecSource& source) {
   path_ = source.directory + "/vmlinux";
   const bool shownByKernel = ::access(path_.c_str(), F_OK) == 0;
   if (shownByKernel && source.directory == KernelSpecSource{}.directory) {
     // The only public way to have libbpf map instead of copy.
-    vmlinux_.reset(btf__load_vmlinux_btf());
-    std::uint32_t size = 0;
-    mapped_ = vmlinux_ && isMappedFrom(btf__raw_data(vmlinux_.get(), &size), path_);
-  } else {
-    if (!shownByKernel) {
-      if (source.fallbackPath.empty()) {
-        return fail("this kernel shows no BTF: there is no " + path_ +
-                        " (is CONFIG_DEBUG_INFO_BTF set?), and kernelBtf.path names no file to use instead",
-                    ENOENT);
-      }
-      path_ = source.fallbackPath;
+    if (BtfHandle btf(btf__load_vmlinux_btf()); btf) {
+      return checked(std::move(btf));
     }
-    vmlinux_.reset(btf__parse(path_.c_str(), nullptr));
   }
-  if (!vmlinux_) {
-    return failErrno("cannot read kernel BTF from " + path_, errno);
+  if (!shownByKernel) {
+    if (source.fallbackPath.empty()) {
+      return fail("this kernel shows no BTF: there is no " + path_ +
+                      " (is CONFIG_DEBUG_INFO_BTF set?), and kernelBtf.path names no file to use instead",
+                  ENOENT);
+    }
+    path_ = source.fallbackPath;
   }
+  auto parsed = parseFile(path_);
+  if (!parsed) {
+    return std::unexpected(std::move(parsed.error()).within("cannot read kernel BTF from " + path_));
+  }
+  return parsed;
+}
+
+Result<void> KernelSpec::loadVmlinux(const KernelSpecSource& source) {
+  const auto start = Clock::now();
+  auto vmlinux = parseVmlinux(source);
+  if (!vmlinux) {
+    return std::unexpected(std::move(vmlinux.error()));
+  }
+  vmlinux_ = std::move(vmlinux->btf);
+  layouts_ = std::move(vmlinux->layouts);
+  mapped_ = isMappedFrom(rawBytes(*vmlinux_).data(), path_);
   // libbpf takes an empty BTF for valid, but there is nothing to relocate against.
   if (btf__type_cnt(vmlinux_.get()) <= 1) {
     return fail("kernel BTF in " + path_ + " holds no types", EINVAL);
@@ -117,11 +173,13 @@ void KernelSpec::loadModules(const std::string& directory) {
   const std::uint32_t firstId = btf__type_cnt(vmlinux_.get());
   for (auto& [name, bytes] : listModules(directory)) {
     ModuleBtf module{.name = name, .bytes = bytes, .btf = nullptr, .index = {}, .error = {}};
-    module.btf.reset(btf__parse_raw_split((directory + "/" + name).c_str(), vmlinux_.get()));
-    if (module.btf) {
+    const auto content = readFile(directory + "/" + name);
+    auto parsed = content ? parseBtf(*content, vmlinux_.get(), layouts_) : std::unexpected(content.error());
+    if (parsed) {
+      module.btf = std::move(parsed->btf);
       module.index = NameIndex(*module.btf, firstId);
     } else {
-      module.error = std::string("cannot be parsed: ") + std::strerror(errno);
+      module.error = "cannot be parsed: " + parsed.error().message;
     }
     modules_.push_back(std::move(module));
   }
@@ -134,7 +192,7 @@ const ModuleBtf* KernelSpec::findModule(std::string_view name) const {
 }
 
 std::uint64_t KernelSpec::vmlinuxBytes() const {
-  return rawBytes(*vmlinux_);
+  return rawBytes(*vmlinux_).size();
 }
 
 std::uint64_t KernelSpec::privateBytes() const {

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "handle.h"
 #include "name_index.h"
+#include "parse_btf.h"
 
 #include <chrono>
 #include <cstdint>
@@ -83,9 +84,11 @@ class KernelSpec {
   KernelSpec() = default;
 
   Result<void> loadVmlinux(const KernelSpecSource& source);
+  Result<ParsedBtf> parseVmlinux(const KernelSpecSource& source);
   void loadModules(const std::string& directory);
 
   BtfHandle vmlinux_;
+  KindLayouts layouts_;
   NameIndex index_;
   // After vmlinux_, so that split BTFs go before their base.
   std::vector<ModuleBtf> modules_;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 #include <utility>
 
 #include <linux/btf.h>
@@ -13,35 +12,24 @@ namespace btfd::check {
 
 namespace {
 
-Result<btf::BtfHandle> parse(std::span<const std::byte> bytes, struct ::btf* base) {
-  if (bytes.size() > std::numeric_limits<std::uint32_t>::max()) {
-    return fail("the BTF is too large", EFBIG);
-  }
-  const auto size = static_cast<std::uint32_t>(bytes.size());
-  btf::BtfHandle btf(base == nullptr ? btf__new(bytes.data(), size) : btf__new_split(bytes.data(), size, base));
-  if (!btf) {
-    return failErrno("the BTF is damaged", errno);
-  }
-  return btf;
-}
-
 /// Parses a module's BTF and, if it was made against a distilled base, makes it refer to the kernel's.
-Result<btf::BtfHandle> parseModule(const BtfBytes& bytes, struct ::btf* kernel) {
+Result<btf::BtfHandle> parseModule(const BtfBytes& bytes, struct ::btf* kernel, const btf::KindLayouts& layouts) {
   if (bytes.distilledBase.empty()) {
-    return parse(bytes.btf, kernel);
+    auto module = btf::parseBtf(bytes.btf, kernel, layouts);
+    return module ? Result<btf::BtfHandle>(std::move(module->btf)) : std::unexpected(std::move(module.error()));
   }
-  const auto distilled = parse(bytes.distilledBase, nullptr);
+  const auto distilled = btf::parseBtf(bytes.distilledBase);
   if (!distilled) {
     return std::unexpected(distilled.error());
   }
-  auto module = parse(bytes.btf, distilled->get());
+  auto module = btf::parseBtf(bytes.btf, distilled->btf.get(), distilled->layouts);
   if (!module) {
-    return module;
+    return std::unexpected(std::move(module.error()));
   }
-  if (btf__relocate(module->get(), kernel) != 0) {
+  if (btf__relocate(module->btf.get(), kernel) != 0) {
     return failErrno("its types do not fit those of this kernel", errno);
   }
-  return module;
+  return std::move(module->btf);
 }
 
 /// Whether an enumerator only says how many there are: __MAX_BPF_MAP_TYPE, __BPF_FUNC_MAX_ID, MAX_BPF_LINK_TYPE.
@@ -53,11 +41,12 @@ bool onlyCounts(std::string_view name) {
 
 Result<std::unique_ptr<TargetKernel>> TargetKernel::make(std::string name, const BtfBytes& bytes) {
   std::unique_ptr<TargetKernel> kernel(new TargetKernel(std::move(name))); // NOLINT: the constructor is private
-  auto btf = parse(bytes.btf, nullptr);
+  auto btf = btf::parseBtf(bytes.btf);
   if (!btf) {
     return std::unexpected(std::move(btf.error()));
   }
-  kernel->btf_ = std::move(*btf);
+  kernel->btf_ = std::move(btf->btf);
+  kernel->layouts_ = std::move(btf->layouts);
   if (btf__type_cnt(kernel->btf_.get()) <= 1) {
     return fail("the BTF holds no types", EINVAL);
   }
@@ -82,7 +71,7 @@ void TargetKernel::readEnums() {
 }
 
 Result<void> TargetKernel::addModule(std::string name, const BtfBytes& bytes) {
-  auto btf = parseModule(bytes, btf_.get());
+  auto btf = parseModule(bytes, btf_.get(), layouts_);
   if (!btf) {
     return std::unexpected(std::move(btf.error()));
   }

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "btf/handle.h"
 #include "btf/name_index.h"
+#include "btf/parse_btf.h"
 #include "btf_file.h"
 #include "core/candidates.h"
 
@@ -68,6 +69,7 @@ class TargetKernel {
   std::string name_;
   /// Nothing for one of a KernelSpec.
   btf::BtfHandle btf_;
+  btf::KindLayouts layouts_;
   btf::NameIndex index_;
   /// At addresses that stay, for targets_. After btf_, so that split BTFs go before their base.
   std::vector<std::unique_ptr<Module>> modules_;

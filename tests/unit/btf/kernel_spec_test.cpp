@@ -170,6 +170,16 @@ TEST_F(KernelSpecTest, BrokenVmlinuxIsAnErrorThatNamesTheFile) {
   EXPECT_THAT(spec.error().message, HasSubstr(directory_ / "vmlinux"));
 }
 
+TEST_F(KernelSpecTest, AFallbackThatIsNoFileIsAnErrorThatNamesIt) {
+  auto withFallback = source();
+  for (const std::string& path : {directory_.path(), directory_ / "missing"}) {
+    withFallback.fallbackPath = path;
+    const auto spec = KernelSpec::build(withFallback, 1);
+    ASSERT_FALSE(spec);
+    EXPECT_THAT(spec.error().message, HasSubstr(path + ": it cannot be "));
+  }
+}
+
 TEST_F(KernelSpecTest, AKernelWithoutBtfAndNoFallbackIsEnoentAndSaysWhatToDo) {
   auto missing = source();
   missing.directory = directory_ / "missing";
