@@ -5,6 +5,7 @@
 #include <bpf/libbpf.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
 #include <string>
@@ -66,15 +67,15 @@ class Check {
   }
 
   void checkByteOrder() {
-    const auto types = object_.types();
-    if (types && types->isBigEndian() != kernel_.isBigEndian()) {
+    const bool isBigEndian = (std::endian::native == std::endian::big) != object_.code().isForeign();
+    if (isBigEndian != kernel_.isBigEndian()) {
       const auto name = [](bool isBig) { return std::string(isBig ? "big" : "little") + "-endian"; };
       report_.findings.push_back({.severity = Severity::error,
                                   .topic = Topic::object,
                                   .program = {},
                                   .map = {},
                                   .name = {},
-                                  .message = "the object is " + name(types->isBigEndian()) + " and the kernel is " +
+                                  .message = "the object is " + name(isBigEndian) + " and the kernel is " +
                                              name(kernel_.isBigEndian()) + ": compile it with -target bpfe" +
                                              (kernel_.isBigEndian() ? "b" : "l"),
                                   .relocation = {}});

@@ -1,6 +1,8 @@
 #include "code.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <utility>
 
 #include <elf.h>
@@ -20,6 +22,7 @@ Result<Code> Code::read(const object::CheckedImage& image) {
     return std::unexpected(std::move(symbols.error()));
   }
   code.symbols_ = std::move(*symbols);
+  code.isForeign_ = image.isForeign();
   for (const object::Section& section : image.sections()) {
     if (section.isCode) {
       const auto offset = section.content.empty() ? 0 : section.content.data() - image.bytes().data();
@@ -57,6 +60,20 @@ void Code::readSymbols() {
 const Code::Section* Code::find(std::size_t number) const {
   const auto found = std::ranges::lower_bound(sections_, number, {}, &Section::number);
   return found != sections_.end() && found->number == number ? &*found : nullptr;
+}
+
+bpf_insn Code::instructionAt(const Place& place, std::span<const std::byte> image) const {
+  bpf_insn instruction{};
+  std::memcpy(&instruction, image.data() + find(place.section)->fileOffset + place.instruction * kBytes, kBytes);
+  if (isForeign_) {
+    // The registers are halves of a byte that have changed places, too.
+    const bpf_insn read = instruction;
+    instruction.dst_reg = read.src_reg;
+    instruction.src_reg = read.dst_reg;
+    instruction.off = std::byteswap(read.off);
+    instruction.imm = std::byteswap(read.imm);
+  }
+  return instruction;
 }
 
 const CodeFunction* Code::functionAt(const Place& place) const {

@@ -68,6 +68,13 @@ class Code {
 
   [[nodiscard]] const Section* find(std::size_t number) const;
 
+  /// Whether the object is in the other byte order than this machine's.
+  [[nodiscard]] bool isForeign() const { return isForeign_; }
+
+  /// The instruction at `place`, which must be one of a section's, in this machine's byte order. `image`: the file,
+  /// with relocations applied or not.
+  [[nodiscard]] bpf_insn instructionAt(const Place& place, std::span<const std::byte> image) const;
+
   [[nodiscard]] std::span<const CodeFunction> functions() const { return functions_; }
 
   /// The function that `place` lies in, or null.
@@ -89,6 +96,7 @@ class Code {
 
   void readSymbols();
 
+  bool isForeign_ = false;
   std::vector<Section> sections_;
   std::vector<object::Symbol> symbols_;
   /// By name, those that the object leaves to the kernel; they point into symbols_.

@@ -20,7 +20,7 @@ Result<ObjectToCheck> ObjectToCheck::read(BorrowedFd file, std::uint64_t limit) 
     return std::unexpected(std::move(bytes.error()));
   }
   ObjectToCheck object(std::move(*bytes));
-  const auto image = object::CheckedImage::check(object.bytes_);
+  const auto image = object::CheckedImage::check(object.bytes_, object::ByteOrders::any);
   if (!image) {
     return std::unexpected(image.error());
   }

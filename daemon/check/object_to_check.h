@@ -50,8 +50,8 @@ class ObjectToCheck {
   /// The largest object file that is read.
   static constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20U;
 
-  /// Reads the object in `file`. The error says what is wrong with it, for whatever kernel. libbpf is silent meanwhile,
-  /// so one thread only may use it.
+  /// Reads the object in `file`, which may be in either byte order. The error says what is wrong with it, for whatever
+  /// kernel. libbpf is silent meanwhile, so one thread only may use it.
   static Result<ObjectToCheck> read(BorrowedFd file, std::uint64_t limit = kMostBytes);
 
   [[nodiscard]] std::span<const std::byte> image() const { return bytes_.bytes(); }

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstring>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -291,9 +290,8 @@ void checkCalls(const ObjectToCheck& object, const TargetKernel& kernel, std::sp
   CallRules rules(object, kernel, reachability, findings);
   for (const Code::Section& section : object.code().sections()) {
     for (std::size_t i = 0; i < section.instructions; ++i) {
-      bpf_insn instruction{};
-      std::memcpy(&instruction, image.data() + section.fileOffset + i * sizeof(instruction), sizeof(instruction));
-      rules.check({.section = section.number, .instruction = i}, instruction);
+      const Place place{.section = section.number, .instruction = i};
+      rules.check(place, object.code().instructionAt(place, image));
     }
   }
 }

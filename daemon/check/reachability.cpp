@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <optional>
@@ -221,12 +220,7 @@ class Walk {
     return section != nullptr && place.instruction < section->instructions;
   }
 
-  [[nodiscard]] bpf_insn fetch(const Place& place) const {
-    bpf_insn instruction{};
-    const std::size_t at = code_.find(place.section)->fileOffset + place.instruction * sizeof(instruction);
-    std::memcpy(&instruction, image_.data() + at, sizeof(instruction));
-    return instruction;
-  }
+  [[nodiscard]] bpf_insn fetch(const Place& place) const { return code_.instructionAt(place, image_); }
 
   static bool isJump(const bpf_insn& instruction) {
     const auto kind = BPF_CLASS(instruction.code);
@@ -412,7 +406,7 @@ class Walk {
         return Value::kernels();
       }
       std::uint64_t number = 0;
-      for (std::size_t i = 0; i < size; ++i) { // little-endian: as CheckedImage has it on all machines this runs on
+      for (std::size_t i = 0; i < size; ++i) {
         number |= std::to_integer<std::uint64_t>(constants[at + byteOf(i, size)]) << (8 * i);
       }
       return Value::constant(number);
@@ -420,8 +414,10 @@ class Walk {
     return base.isKernels() ? Value::kernels() : Value{};
   }
 
-  static constexpr std::size_t byteOf(std::size_t index, std::size_t size) {
-    return std::endian::native == std::endian::little ? index : size - 1 - index;
+  /// Which byte of a number in the object's data is its byte `index` from the lowest on.
+  [[nodiscard]] std::size_t byteOf(std::size_t index, std::size_t size) const {
+    const bool isLittle = (std::endian::native == std::endian::little) != code_.isForeign();
+    return isLittle ? index : size - 1 - index;
   }
 
   static void store(const bpf_insn& instruction, State& state) {

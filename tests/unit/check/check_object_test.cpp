@@ -373,6 +373,43 @@ TEST_F(CheckObjectTest, TheKernelsByteOrderMustBeTheObjects) {
   EXPECT_THAT(report.findings, Contains(finding(Severity::error, Topic::helper, "number 99999")));
 }
 
+TEST_F(CheckObjectTest, AnObjectWithoutBtfHasAByteOrder) {
+  btf__set_endianness(kernel_.get(), BTF_BIG_ENDIAN);
+  EXPECT_THAT(check(objectWith("socket"), kernel_).findings,
+              Contains(finding(Severity::error, Topic::object, "-target bpfeb")));
+}
+
+/// All that the object's report says, but for its byte order.
+std::vector<std::string> told(const std::string& name, const BtfMaker& kernel) {
+  const Report report = check(compiled(name.c_str()), kernel, {.allRelocations = true, .most = 10000});
+  std::vector<std::string> lines = {std::to_string(static_cast<int>(report.verdict))};
+  for (const Finding& each : report.findings) {
+    lines.push_back(each.program + "/" + each.map + "/" + each.name + ": " + each.message);
+  }
+  for (const auto& each : report.relocations) {
+    lines.push_back(each.function + " " + std::to_string(each.instruction) + " " + each.access + " " +
+                    std::to_string(static_cast<int>(each.outcome)) + " " + each.targetType + " " + each.reason);
+  }
+  return lines;
+}
+
+TEST_F(CheckObjectTest, OnAMachineOfTheOtherByteOrderTheSameIsSaid) {
+  kernel_.structure("task_struct", {{"flags", kernel_.integer()}, {"pid", kernel_.integer()}});
+  BtfMaker other = kernelBtf();
+  other.structure("task_struct", {{"flags", other.integer()}, {"pid", other.integer()}});
+  ASSERT_EQ(btf__set_endianness(other.get(), BTF_BIG_ENDIAN), 0);
+  for (const char* name : {"exec_events", "guarded", "guarded_by_version", "kernel_functions", "lsm", "maps",
+                           "missing_field_in_function", "missing_helper", "missing_kernel_function", "missing_targets",
+                           "optional", "struct_ops", "tc", "global_data", "bench_hundred"}) {
+    SCOPED_TRACE(name);
+    const auto expected = told(name, kernel_);
+    EXPECT_EQ(told(std::string("big_endian/") + name, other), expected);
+  }
+  EXPECT_THAT(
+      check(compiled("big_endian/guarded"), kernel_).findings,
+      Contains(finding(Severity::error, Topic::object, "the object is big-endian and the kernel is little-endian")));
+}
+
 // ---- Functions and variables of the kernel --------------------------------------------------------------------------
 
 class ExternsTest : public CheckObjectTest {
