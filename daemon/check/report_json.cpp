@@ -4,8 +4,6 @@
 
 namespace btfd::check {
 
-namespace {
-
 nlohmann::json toJson(const Finding& finding) {
   nlohmann::json described;
   described["severity"] = severityName(finding.severity);
@@ -24,8 +22,6 @@ nlohmann::json toJson(const Finding& finding) {
   }
   return described;
 }
-
-} // namespace
 
 nlohmann::json toJson(const Report& report) {
   nlohmann::json described;

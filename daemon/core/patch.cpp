@@ -231,4 +231,10 @@ Expected<Fault> patchInstruction(std::span<std::byte> code, std::size_t offset, 
   return std::unexpected(patched.error());
 }
 
+void poisonInstruction(std::span<std::byte> code, std::size_t offset, bool foreign) {
+  Resolution resolution;
+  resolution.poison = true;
+  static_cast<void>(patchInstruction(code, offset / kInstruction * kInstruction, resolution, foreign));
+}
+
 } // namespace btfd::core

@@ -29,4 +29,8 @@ struct Resolution {
 Expected<Fault> patchInstruction(std::span<std::byte> code, std::size_t offset, const Resolution& resolution,
                                  bool foreign);
 
+/// Makes the instruction that byte `offset` of `code` belongs to one that no verifier lets pass, as libbpf's
+/// bpf_core_poison_insn does; nothing if there is none.
+void poisonInstruction(std::span<std::byte> code, std::size_t offset, bool foreign);
+
 } // namespace btfd::core

@@ -86,6 +86,10 @@ void CoreRecords::findSections(const CheckedImage& image) {
   }
 }
 
+std::span<std::byte> CoreRecords::inCopy(std::span<std::byte> image, std::span<const std::byte> part) const {
+  return part.empty() ? std::span<std::byte>{} : image.subspan(offsetIn(image_, part), part.size());
+}
+
 std::vector<core::Relocation> CoreRecords::resolve(std::span<std::byte> image, const core::Targets& targets) const {
   if (empty()) {
     return {};
@@ -93,9 +97,7 @@ std::vector<core::Relocation> CoreRecords::resolve(std::span<std::byte> image, c
   std::vector<std::span<std::byte>> sections;
   sections.reserve(sections_.size());
   for (const Section& section : sections_) {
-    sections.push_back(section.content.empty()
-                           ? std::span<std::byte>{}
-                           : image.subspan(offsetIn(image_, section.content), section.content.size()));
+    sections.push_back(inCopy(image, section.content));
   }
   return core::relocate(types(), records_, sections, targets);
 }
@@ -110,6 +112,17 @@ void CoreRecords::drop(ClientBytes& bytes) const {
   if (!empty()) {
     core::dropRecords(bytes.writable(extension_));
   }
+}
+
+void CoreRecords::drop(std::span<std::byte> image) const {
+  if (!empty()) {
+    core::dropRecords(inCopy(image, extension_));
+  }
+}
+
+void CoreRecords::poison(std::span<std::byte> image, const core::Relocation& relocation) const {
+  const auto code = inCopy(image, sections_[relocation.record.section].content);
+  core::poisonInstruction(code, relocation.record.instructionOffset, records_.foreign);
 }
 
 const Function* CoreRecords::find(const core::Relocation& relocation) const {

@@ -33,6 +33,13 @@ class CoreRecords {
   /// Takes the records out of the image without applying them, for programs that are not to be loaded.
   void drop(ClientBytes& bytes) const;
 
+  /// Takes the records out of `image`, which is a copy of the image.
+  void drop(std::span<std::byte> image) const;
+
+  /// Makes the instruction of `relocation`, in `image`, which is a copy of the image, one that no verifier lets pass.
+  /// One that is not there stays so.
+  void poison(std::span<std::byte> image, const core::Relocation& relocation) const;
+
   [[nodiscard]] core::Types types() const { return core::Types::ofObject(*btf_); }
 
   /// The function that `relocation`'s instruction lies in; empty if there is none.
@@ -58,6 +65,8 @@ class CoreRecords {
   std::vector<Function> functions_;
 
   void findSections(const CheckedImage& image);
+  /// What stands in `image`, a copy of the image, where `part` stands in the image; nothing if that is empty.
+  [[nodiscard]] std::span<std::byte> inCopy(std::span<std::byte> image, std::span<const std::byte> part) const;
   [[nodiscard]] const Function* find(const core::Relocation& relocation) const;
 };
 

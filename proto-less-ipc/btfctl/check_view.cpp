@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -74,14 +73,7 @@ std::vector<Reason> reasonsOf(const CheckedObject& object, const std::vector<std
 
 /// "a, b, c and 97 more: ", or nothing.
 std::string subjectsText(const std::vector<std::string>& subjects) {
-  constexpr std::size_t kMost = 3;
-  if (subjects.empty()) {
-    return {};
-  }
-  const bool areMany = subjects.size() > kMost + 1;
-  const std::size_t shown = areMany ? kMost : subjects.size();
-  const std::string more = areMany ? " and " + std::to_string(subjects.size() - shown) + " more" : "";
-  return joined(std::span(subjects).first(shown)) + more + ": ";
+  return subjects.empty() ? std::string() : listed(subjects) + ": ";
 }
 
 std::string reasons(const CheckedObject& object, const std::vector<std::string>& kernels, bool verbose) {

@@ -73,6 +73,7 @@ std::unique_ptr<Command> detachCommand(CLI::App& parent);
 std::unique_ptr<Command> listCommand(CLI::App& parent);
 std::unique_ptr<Command> showCommand(CLI::App& parent);
 std::unique_ptr<Command> checkCommand(CLI::App& parent);
+std::unique_ptr<Command> relocateCommand(CLI::App& parent);
 std::unique_ptr<Command> kernelCommand(CLI::App& parent);
 std::unique_ptr<Command> monitorCommand(CLI::App& parent);
 

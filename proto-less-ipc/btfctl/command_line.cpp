@@ -113,7 +113,7 @@ int runCommandLine(std::vector<std::string> arguments, std::ostream& out, std::o
   declareGlobals(app, context);
   std::vector<std::unique_ptr<Command>> commands;
   for (const auto make : {loadCommand, unloadCommand, attachCommand, detachCommand, listCommand, showCommand,
-                          checkCommand, kernelCommand, monitorCommand}) {
+                          checkCommand, relocateCommand, kernelCommand, monitorCommand}) {
     commands.push_back(make(app));
   }
   try { // CLI11 reports by exception, --help included

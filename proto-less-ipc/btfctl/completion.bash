@@ -24,7 +24,7 @@ _btfctl() {
   fi
   local words
   case $command in
-    "") words="load unload attach detach list show check kernel monitor --version $globals" ;;
+    "") words="load unload attach detach list show check relocate kernel monitor --version $globals" ;;
     load)
       words="--name --label --attach --attach-all --enable --disable --set --max-entries --reuse --log-level --deadline
         --dry-run --stay --exec $globals"
@@ -32,6 +32,10 @@ _btfctl() {
       ;;
     check)
       words="--kernel --strict $globals"
+      [[ $word == -* ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$word"); return; }
+      ;;
+    relocate)
+      words="--kernel --output --in-place $globals"
       [[ $word == -* ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$word"); return; }
       ;;
     unload | show) words="$(_btfctl_objects) $globals" ;;

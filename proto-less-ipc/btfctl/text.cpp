@@ -91,6 +91,14 @@ std::string joinedWithOr(std::span<const std::string> words) {
   return out;
 }
 
+std::string listed(std::span<const std::string> words) {
+  constexpr std::size_t kMost = 3;
+  if (words.size() <= kMost + 1) {
+    return joined(words);
+  }
+  return joined(words.first(kMost)) + " and " + std::to_string(words.size() - kMost) + " more";
+}
+
 std::vector<std::string> nearMisses(std::string_view word, std::span<const std::string> candidates) {
   constexpr std::size_t kMost = 3;
   // One wrong letter in three still reads as the same word; more is noise.

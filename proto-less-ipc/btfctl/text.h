@@ -28,6 +28,9 @@ std::string indented(std::string_view text, std::size_t indent);
 /// "a", "a or b", "a, b or c".
 std::string joinedWithOr(std::span<const std::string> words);
 
+/// "a, b, c and 97 more": no more than a few of the words.
+std::string listed(std::span<const std::string> words);
+
 /// Those of `candidates` that somebody who typed `word` may have meant, best first, at most three.
 std::vector<std::string> nearMisses(std::string_view word, std::span<const std::string> candidates);
 

@@ -1,0 +1,38 @@
+#include "btfctl/kernel_choice.h"
+
+#include "base/text.h"
+
+#include <utility>
+
+namespace btfd::btfctl {
+
+Outcome<ChosenKernel> chooseKernel(const std::string& path) {
+  auto found = check::findKernels(path.empty() ? check::kRunningKernel : path);
+  std::vector<std::string> paths;
+  for (const check::FoundKernel& each : found) {
+    if (!each.kernel) {
+      return misused(each.kernel.error());
+    }
+    paths.push_back(each.path);
+  }
+  if (found.size() != 1) {
+    return failed(ExitStatus::Usage,
+                  path + " holds " + std::to_string(paths.size()) + " kernels: name one of " + joined(paths));
+  }
+  check::FoundKernel& only = found.front();
+  return ChosenKernel{
+      .path = std::move(only.path), .kernel = std::move(*only.kernel), .leftOut = std::move(only.leftOut)};
+}
+
+nlohmann::json toJson(const ChosenKernel& kernel) {
+  auto leftOut = nlohmann::json::array();
+  for (const Error& error : kernel.leftOut) {
+    leftOut.push_back(error.message);
+  }
+  return {{"name", kernel.kernel->name()},
+          {"path", kernel.path},
+          {"modules", kernel.kernel->targets().size() - 1},
+          {"leftOut", std::move(leftOut)}};
+}
+
+} // namespace btfd::btfctl

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "btfctl/outcome.h"
+#include "offline/relocated_object.h"
+
+#include <string>
+#include <vector>
+
+namespace btfd::btfctl {
+
+/// For people: what became of the relocations of `name` for `kernel`, and what a person has to know of the result.
+std::string relocateView(const offline::RelocatedObject& object, const std::string& name, const std::string& kernel);
+
+/// The same for programs.
+nlohmann::json relocateDocument(const offline::RelocatedObject& object);
+
+/// The failure of a command that could not relocate an object for `kernel`.
+Failure relocationFailure(const offline::Refusal& refusal, const std::string& kernel);
+
+} // namespace btfd::btfctl

@@ -1,0 +1,92 @@
+#include "btfctl/output_file.h"
+#include "test_support/files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include <sys/stat.h>
+
+namespace btfd::btfctl {
+namespace {
+
+namespace fs = std::filesystem;
+
+using test_support::bytesOf;
+using test_support::readFile;
+using testing::HasSubstr;
+
+class OutputFileTest : public testing::Test {
+ protected:
+  [[nodiscard]] std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(directory_.path()), fs::directory_iterator()));
+  }
+
+  test_support::TemporaryDirectory directory_;
+  const std::string path_ = directory_ / "out";
+  std::ostringstream out_;
+};
+
+TEST_F(OutputFileTest, IsMadeAsOpenMakesFiles) {
+  ASSERT_TRUE(writeOutput(path_, bytesOf("new"), out_));
+  EXPECT_EQ(readFile(path_), bytesOf("new"));
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  EXPECT_EQ(fs::status(path_).permissions(), fs::perms(0666 & ~mask));
+  EXPECT_EQ(files(), 1U);
+}
+
+TEST_F(OutputFileTest, ReplacesAFileAndKeepsItsMode) {
+  test_support::writeFile(path_, "something longer");
+  fs::permissions(path_, fs::perms::owner_read);
+  ASSERT_TRUE(writeOutput(path_, bytesOf("new"), out_));
+  EXPECT_EQ(readFile(path_), bytesOf("new"));
+  EXPECT_EQ(fs::status(path_).permissions(), fs::perms::owner_read);
+  EXPECT_EQ(files(), 1U);
+}
+
+TEST_F(OutputFileTest, ReplacesWhatALinkRefersTo) {
+  test_support::writeFile(directory_ / "real", "old");
+  fs::create_symlink("real", path_);
+  ASSERT_TRUE(writeOutput(path_, bytesOf("new"), out_));
+  EXPECT_TRUE(fs::is_symlink(path_));
+  EXPECT_EQ(readFile(directory_ / "real"), bytesOf("new"));
+}
+
+TEST_F(OutputFileTest, LeavesDevicesWhatTheyAre) {
+  ASSERT_TRUE(writeOutput("/dev/null", bytesOf("new"), out_));
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  const auto full = writeOutput("/dev/full", bytesOf("new"), out_);
+  ASSERT_FALSE(full);
+  EXPECT_THAT(full.error().message, HasSubstr("/dev/full: No space left"));
+}
+
+TEST_F(OutputFileTest, MayBeStandardOutput) {
+  ASSERT_TRUE(writeOutput("-", bytesOf("new"), out_));
+  EXPECT_EQ(out_.str(), "new");
+  EXPECT_EQ(files(), 0U);
+}
+
+TEST_F(OutputFileTest, CannotBeWhereNoFileCanBe) {
+  for (const std::string& path : {directory_ / "none/out", directory_.path()}) {
+    const auto written = writeOutput(path, bytesOf("new"), out_);
+    ASSERT_FALSE(written);
+    EXPECT_THAT(written.error().message, HasSubstr("cannot write " + path + ": "));
+  }
+  EXPECT_EQ(files(), 0U);
+}
+
+TEST_F(OutputFileTest, IsTheSameByWhateverName) {
+  test_support::writeFile(path_, "content");
+  test_support::writeFile(directory_ / "other", "content");
+  fs::create_symlink("out", directory_ / "link");
+  EXPECT_TRUE(isSameFile(directory_ / "link", directory_ / "./out"));
+  EXPECT_FALSE(isSameFile(directory_ / "other", path_));
+  EXPECT_FALSE(isSameFile(directory_ / "none", directory_ / "none"));
+  EXPECT_FALSE(isSameFile("-", "-"));
+}
+
+} // namespace
+} // namespace btfd::btfctl
