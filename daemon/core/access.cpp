@@ -48,7 +48,12 @@ Expected<Indexes> readNumbers(const char* text) {
 } // namespace
 
 bool isFlexibleArray(const Types& types, const Accessor& field, const struct btf_array& array) {
-  return field.name != nullptr && array.nelems == 0 && field.index + 1 == btf_vlen(types.find(field.type));
+  if (field.name == nullptr || array.nelems != 0) {
+    return false;
+  }
+  const std::uint32_t last = btf_vlen(types.find(field.type)) - 1;
+  types.useMember(field.type, last); // which tells that the field is not the last
+  return field.index == last;
 }
 
 Expected<void> addBits(std::uint64_t bits, std::uint64_t& bitOffset) {

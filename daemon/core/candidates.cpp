@@ -26,6 +26,14 @@ void Targets::addModule(const struct ::btf& module, const btf::NameIndex& index,
   targets_.push_back({.types = Types(module, targets_.front().types.pointerSize()), .index = &index, .name = name});
 }
 
+Targets Targets::notedIn(std::span<Usage> usages) const {
+  Targets targets = *this;
+  for (std::size_t target = 0; target < targets.size(); ++target) {
+    targets.targets_[target].types = targets.targets_[target].types.notedIn(usages[target]);
+  }
+  return targets;
+}
+
 bool Targets::findCandidates(const Types& object, TypeId local, Work& work, std::vector<TargetType>& candidates) const {
   candidates.clear();
   const struct btf_type& type = *object.find(local);
@@ -50,6 +58,7 @@ void Targets::findIn(std::uint32_t target, const struct btf_type& local, std::st
                      std::vector<TargetType>& candidates) const {
   targets_[target].index->forEach(name, [&](TypeId id) {
     if (sameKind(local, *targets_[target].types.find(id))) {
+      targets_[target].types.useAsCandidate(id);
       candidates.push_back({.target = target, .id = id});
     }
     return true;

@@ -4,6 +4,7 @@
 #include "relocation.h"
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,9 @@ class Targets {
 
   /// Adds what a module called `name` adds to the kernel's types.
   void addModule(const struct ::btf& module, const btf::NameIndex& index, std::string_view name);
+
+  /// The same kernel, for which is noted in `usages`, one for each target, what is looked at.
+  [[nodiscard]] Targets notedIn(std::span<Usage> usages) const;
 
   [[nodiscard]] const Target& operator[](std::uint32_t index) const { return targets_[index]; }
 

@@ -101,6 +101,7 @@ Expected<bool> FieldMatcher::findMember(Walk& walk, const Accessor& accessor, Ty
     if (std::strcmp(name, accessor.name) != 0) {
       continue;
     }
+    walk.target.useMember(stripped->id, index);
     const struct btf_member& local = btf_members(object_.find(accessor.type))[accessor.index];
     const auto fits = compatible(local.type, walk.target, members[index].type);
     if (!fits) {
@@ -142,6 +143,8 @@ Expected<bool> FieldMatcher::findBehind(Walk& walk, const Accessor& accessor, co
     --walk.steps;
     walk.place.bitOffset = before;
     searched_.push_back(type);
+  } else {
+    walk.target.useMember(composite.id, index);
   }
   return found;
 }
@@ -215,6 +218,7 @@ Expected<std::optional<Place>> FieldMatcher::matchEnumerator(const LocalAccess& 
       return std::unexpected(Fault::tooMuchWork);
     }
     if (btf::essentialName(name) == wanted) {
+      target.useMember(stripped->id, index);
       return Place{.last = {.type = stripped->id, .index = index, .name = name.data()}, .bitOffset = 0};
     }
   }

@@ -191,9 +191,11 @@ Expected<bool> TypeMatcher::matchesKind(const Stripped& ours, const Stripped& th
     if (behindPointer) {
       return same || (btf_is_fwd(theirs.type) && flag(*theirs.type) == (kind == BTF_KIND_UNION));
     }
+    target_.useAllMembers(theirs.id);
     return same ? membersMatch(*ours.type, *theirs.type, level) : false;
   case BTF_KIND_ENUM:
   case BTF_KIND_ENUM64:
+    target_.useAllMembers(theirs.id);
     return btf_is_any_enum(theirs.type) ? enumsMatch(*ours.type, *theirs.type) : false;
   case BTF_KIND_INT: {
     const auto isSigned = [](const struct btf_type* type) { return (btf_int_encoding(type) & BTF_INT_SIGNED) != 0; };

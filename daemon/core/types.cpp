@@ -25,15 +25,20 @@ constexpr std::array<std::string_view, 11> kLongNames{"long",
 
 Types Types::ofKernel(const struct ::btf& btf) {
   // btf__pointer_size would note its answer in the BTF, which others read at the same time.
+  const auto id = findLong(btf);
+  return {btf, id ? btf__type_by_id(&btf, *id)->size : static_cast<std::uint32_t>(sizeof(void*))};
+}
+
+std::optional<TypeId> Types::findLong(const struct ::btf& btf) {
   const Types types(btf, sizeof(void*));
   for (TypeId id = 1; id < types.count(); ++id) {
     const struct btf_type& type = *types.find(id);
     if (btf_is_int(&type) && (type.size == 4 || type.size == 8) &&
         std::ranges::find(kLongNames, std::string_view(types.string(type.name_off))) != kLongNames.end()) {
-      return {btf, type.size};
+      return id;
     }
   }
-  return types;
+  return std::nullopt;
 }
 
 Expected<Stripped> Types::strip(TypeId id) const {
@@ -45,6 +50,7 @@ Expected<Stripped> Types::strip(TypeId id) const {
     if (work_ != nullptr && !work_->spend()) {
       return std::unexpected(Fault::tooMuchWork);
     }
+    use(id);
     if (!btf_is_mod(type) && !btf_is_typedef(type)) {
       return Stripped{.id = id, .type = type};
     }

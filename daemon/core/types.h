@@ -1,11 +1,13 @@
 #pragma once
 
 #include "fault.h"
+#include "usage.h"
 #include "work.h"
 
 #include <bpf/btf.h>
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace btfd::core {
@@ -35,11 +37,57 @@ class Types {
   /// Types of a kernel, whose pointers are as large as its `long`.
   static Types ofKernel(const struct ::btf& btf);
 
+  /// The integer type that tells the size of pointers in a kernel's BTF, if it has one.
+  static std::optional<TypeId> findLong(const struct ::btf& btf);
+
   /// The same types, whose walks are paid for with `work`, which must outlive the result. Without one they are free.
   [[nodiscard]] Types paidWith(Work& work) const {
     Types types = *this;
     types.work_ = &work;
     return types;
+  }
+
+  /// The same types, for which is noted in `usage`, which must outlive the result, what is looked at. Without one
+  /// nothing is.
+  [[nodiscard]] Types notedIn(Usage& usage) const {
+    Types types = *this;
+    types.usage_ = &usage;
+    return types;
+  }
+
+  /// Notes that the type is looked at, as strip does.
+  void use(TypeId id) const {
+    if (usage_ != nullptr) {
+      usage_->use(id);
+    }
+  }
+
+  /// Notes that it is one of those that a relocation chooses from.
+  void useAsCandidate(TypeId id) const {
+    if (usage_ != nullptr) {
+      usage_->use(id).isCandidate = true;
+    }
+  }
+
+  /// Notes that its id is an answer.
+  void useId(TypeId id) const {
+    if (usage_ != nullptr) {
+      usage_->use(id).isIdWanted = true;
+    }
+  }
+
+  /// Notes that member or enumerator `index` of the type is looked at.
+  void useMember(TypeId id, std::uint32_t index) const {
+    if (usage_ != nullptr) {
+      usage_->use(id).members.insert(index);
+    }
+  }
+
+  /// Notes that all of its members or enumerators are.
+  void useAllMembers(TypeId id) const {
+    if (usage_ != nullptr) {
+      usage_->use(id).areAllMembersUsed = true;
+    }
   }
 
   /// The type, or null if there is none. 0 is void.
@@ -78,6 +126,7 @@ class Types {
   const struct ::btf* btf_;
   std::uint32_t pointerSize_;
   Work* work_ = nullptr;
+  Usage* usage_ = nullptr;
 };
 
 /// Whether two types are of one kind for CO-RE: that of an enum does not depend on its width.

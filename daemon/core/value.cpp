@@ -133,6 +133,7 @@ Expected<Value> typeValue(Kind kind, const Types& types, TypeId type) {
   switch (kind) {
   case Kind::typeIdLocal:
   case Kind::typeIdTarget:
+    types.useId(type);
     // A linker may have changed the ids after the instruction was written.
     return Value{.value = type, .certain = false};
   case Kind::typeSize: {

@@ -74,6 +74,8 @@ std::unique_ptr<Command> listCommand(CLI::App& parent);
 std::unique_ptr<Command> showCommand(CLI::App& parent);
 std::unique_ptr<Command> checkCommand(CLI::App& parent);
 std::unique_ptr<Command> relocateCommand(CLI::App& parent);
+/// `btf minimize`.
+std::unique_ptr<Command> minimizeCommand(CLI::App& parent);
 std::unique_ptr<Command> kernelCommand(CLI::App& parent);
 std::unique_ptr<Command> monitorCommand(CLI::App& parent);
 

@@ -22,6 +22,7 @@ constexpr const char* kExamples = "Examples:\n"
                                   "  btfctl list                               what is loaded\n"
                                   "  btfctl show tcpconnect --json             one object, for programs\n"
                                   "  btfctl check *.o --kernel btf/            will they load on these kernels?\n"
+                                  "  btfctl relocate x.o --kernel k.btf -o y.o for a kernel that has no BTF\n"
                                   "  btfctl load --help                        more about a command\n\n";
 
 /// Takes off `arguments` the command that follows `--exec ... --`. Without --exec, -- has its usual meaning: no options
@@ -63,23 +64,41 @@ void declareGlobals(CLI::App& app, Context& context) {
   app.footer(kExamples + exitStatusHelp());
 }
 
+/// The apps that the command line names, the whole program first: `btfctl btf minimize`.
+std::vector<const CLI::App*> chosenApps(const CLI::App& app) {
+  std::vector<const CLI::App*> apps{&app};
+  while (!apps.back()->get_subcommands().empty()) {
+    apps.push_back(apps.back()->get_subcommands().front());
+  }
+  return apps;
+}
+
 /// What CLI11 says, with a guess if the command's name is what it does not know.
-std::string usageMessage(const CLI::App& app, const CLI::ParseError& error, std::span<const std::string> arguments) {
-  const auto word = std::ranges::find_if(arguments, [](const std::string& text) { return !text.starts_with('-'); });
-  if (!app.get_subcommands().empty() || word == arguments.end()) {
+std::string usageMessage(std::span<const CLI::App* const> chosen, const CLI::ParseError& error,
+                         std::span<const std::string> arguments) {
+  const auto commands = chosen.back()->get_subcommands(nullptr);
+  std::vector<std::string> words;
+  std::ranges::copy_if(arguments, std::back_inserter(words),
+                       [](const std::string& text) { return !text.starts_with('-'); });
+  if (commands.empty() || words.size() < chosen.size()) {
     return error.what();
   }
   std::vector<std::string> names;
-  std::ranges::transform(app.get_subcommands(nullptr), std::back_inserter(names),
+  std::ranges::transform(commands, std::back_inserter(names),
                          [](const CLI::App* command) { return command->get_name(); });
-  return "there is no command '" + *word + "'" + didYouMean(*word, names);
+  const std::string& word = words[chosen.size() - 1];
+  return "there is no command '" + word + "'" + didYouMean(word, names);
 }
 
 int reportUsage(const CLI::App& app, const CLI::ParseError& error, std::span<const std::string> arguments,
                 std::ostream& errors) {
-  const auto chosen = app.get_subcommands();
-  const std::string command = chosen.empty() ? "btfctl" : "btfctl " + chosen.front()->get_name();
-  errors << command << ": " << usageMessage(app, error, arguments) << "\nTry: " << command << " --help" << "\n"
+  const auto chosen = chosenApps(app);
+  std::string command;
+  for (const CLI::App* each : chosen) {
+    command += (command.empty() ? "" : " ") + each->get_name();
+  }
+  errors << command << ": " << usageMessage(chosen, error, arguments) << "\nTry: " << command << " --help"
+         << "\n"
          << std::flush;
   return static_cast<int>(ExitStatus::Usage);
 }
@@ -113,7 +132,7 @@ int runCommandLine(std::vector<std::string> arguments, std::ostream& out, std::o
   declareGlobals(app, context);
   std::vector<std::unique_ptr<Command>> commands;
   for (const auto make : {loadCommand, unloadCommand, attachCommand, detachCommand, listCommand, showCommand,
-                          checkCommand, relocateCommand, kernelCommand, monitorCommand}) {
+                          checkCommand, relocateCommand, minimizeCommand, kernelCommand, monitorCommand}) {
     commands.push_back(make(app));
   }
   try { // CLI11 reports by exception, --help included

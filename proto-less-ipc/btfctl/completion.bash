@@ -24,7 +24,7 @@ _btfctl() {
   fi
   local words
   case $command in
-    "") words="load unload attach detach list show check relocate kernel monitor --version $globals" ;;
+    "") words="load unload attach detach list show check relocate btf kernel monitor --version $globals" ;;
     load)
       words="--name --label --attach --attach-all --enable --disable --set --max-entries --reuse --log-level --deadline
         --dry-run --stay --exec $globals"
@@ -37,6 +37,10 @@ _btfctl() {
     relocate)
       words="--kernel --output --in-place $globals"
       [[ $word == -* ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$word"); return; }
+      ;;
+    btf)
+      words="minimize --kernel --output $globals"
+      [[ $word == -* || ${COMP_WORDS[COMP_CWORD - 1]} == btf ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$word"); return; }
       ;;
     unload | show) words="$(_btfctl_objects) $globals" ;;
     attach) words="$(_btfctl_objects) --deadline $globals" ;;

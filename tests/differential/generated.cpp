@@ -5,6 +5,7 @@
 // end.
 #include "base/unique_fd.h"
 #include "object/relocate_image.h"
+#include "offline/used_types.h"
 #include "shape.h"
 #include "test_support/elf_maker.h"
 #include "test_support/files.h"
@@ -129,7 +130,8 @@ Code randomCode(Kind kind, std::uint64_t local, Random& random) {
   return random.oneIn(2) ? wide(local) : Code{instruction(BPF_ALU64 | BPF_MOV | BPF_K, 0, immediate)};
 }
 
-std::vector<core::Relocation> relocate(const Case& made, const std::vector<Asked>& asked, std::vector<Code>& codes) {
+std::vector<core::Relocation> relocate(const Case& made, const std::vector<Asked>& asked, std::vector<Code>& codes,
+                                       const core::Targets& kernel) {
   core::Records records;
   std::vector<std::span<std::byte>> sections;
   for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -142,9 +144,12 @@ std::vector<core::Relocation> relocate(const Case& made, const std::vector<Asked
     records.sections.push_back(0);
     sections.push_back(std::as_writable_bytes(std::span(codes[i])));
   }
+  return core::relocate(core::Types::ofObject(made.object.btf()), records, sections, kernel);
+}
+
+std::vector<core::Relocation> relocate(const Case& made, const std::vector<Asked>& asked, std::vector<Code>& codes) {
   const btfd::btf::NameIndex index(made.kernel.btf(), 1);
-  return core::relocate(core::Types::ofObject(made.object.btf()), records, sections,
-                        core::Targets(made.kernel.btf(), index));
+  return relocate(made, asked, codes, core::Targets(made.kernel.btf(), index));
 }
 
 Case makeCase(std::uint64_t seed) {
@@ -212,10 +217,11 @@ std::vector<std::byte> elfOf(const Case& made, const std::vector<Asked>& asked) 
   return elf.bytes();
 }
 
-/// The code of `asked` after libbpf; nothing if it gives up.
-std::optional<std::vector<Code>> byLibbpf(const Case& made, const std::vector<Asked>& asked) {
+/// The code of `asked` after libbpf has relocated it for the kernel with BTF `kernelBtf`; nothing if it gives up.
+std::optional<std::vector<Code>> byLibbpf(const Case& made, const std::vector<Asked>& asked,
+                                          const std::vector<std::byte>& kernelBtf) {
   const auto elf = elfOf(made, asked);
-  const UniqueFd kernel = test_support::memfdOf(made.kernel.bytes());
+  const UniqueFd kernel = test_support::memfdOf(kernelBtf);
   const std::string path = "/proc/self/fd/" + std::to_string(kernel.get());
   bpf_object_open_opts options{};
   options.sz = sizeof(options);
@@ -236,6 +242,10 @@ std::optional<std::vector<Code>> byLibbpf(const Case& made, const std::vector<As
     codes.emplace_back(begin, begin + asked[i].code.size());
   }
   return codes;
+}
+
+std::optional<std::vector<Code>> byLibbpf(const Case& made, const std::vector<Asked>& asked) {
+  return byLibbpf(made, asked, made.kernel.bytes());
 }
 
 std::optional<Code> byLibbpf(const Case& made, const Asked& asked) {
@@ -407,6 +417,7 @@ struct Tally {
   std::uint64_t poisoned = 0;
   std::uint64_t failed = 0;
   std::uint64_t ambiguous = 0;
+  std::uint64_t minimized = 0;
   std::uint64_t differences = 0;
   std::map<std::string, std::uint64_t> rules;
 };
@@ -440,6 +451,54 @@ void judge(Tally& tally, std::uint64_t seed, const Asked& asked, const core::Rel
             << relocation.localValue << " value " << relocation.value << '\n';
 }
 
+bool sameCodes(const std::optional<std::vector<Code>>& left, const std::optional<std::vector<Code>>& right) {
+  return left.has_value() == right.has_value() && (!left || std::ranges::equal(*left, *right, sameCode));
+}
+
+/// Whether the least of the kernel's BTF that the questions need gives the answers that all of it gives: ours, which
+/// are `ours` and `relocations`, and libbpf's.
+void judgeMinimized(Tally& tally, std::uint64_t seed, const Case& made, const std::vector<Code>& ours,
+                    const std::vector<core::Relocation>& relocations) {
+  std::vector<Code> codes;
+  for (const Asked& each : made.asked) {
+    codes.push_back(each.code);
+  }
+  const std::vector<Code> before = codes;
+  const btfd::btf::NameIndex index(made.kernel.btf(), 1);
+  const core::Targets kernel(made.kernel.btf(), index);
+  std::vector<core::Usage> usages(1);
+  relocate(made, made.asked, codes, kernel.notedIn(usages));
+  offline::UsedTypes used(kernel, usages);
+  if (used.count() == 0) {
+    return; // there is nothing that the kernel has
+  }
+  const auto differ = [&](const std::string& what) {
+    ++tally.differences;
+    std::cout << "DIFFERENCE --seed " << seed << ": with minimized BTF, " << what << '\n';
+  };
+  const auto written = used.write();
+  if (!written) {
+    differ("which is not written: " + written.error().message);
+    return;
+  }
+  ++tally.minimized;
+  const btfd::btf::BtfHandle least(btf__new(written->data(), static_cast<std::uint32_t>(written->size())));
+  const btfd::btf::NameIndex leastIndex(*least, 1);
+  codes = before;
+  const auto again = relocate(made, made.asked, codes, core::Targets(*least, leastIndex));
+  for (std::size_t i = 0; i < again.size(); ++i) {
+    if (again[i].outcome != relocations[i].outcome || again[i].fault != relocations[i].fault ||
+        again[i].value != relocations[i].value || !sameCode(codes[i], ours[i])) {
+      differ("kind " + std::to_string(static_cast<int>(made.asked[i].kind)) + " access " + made.asked[i].access + ": " +
+             textOf(codes[i]) + " fault " + std::to_string(static_cast<int>(again[i].fault)) + " instead of " +
+             textOf(ours[i]) + " fault " + std::to_string(static_cast<int>(relocations[i].fault)));
+    }
+  }
+  if (!sameCodes(byLibbpf(made, made.asked, *written), byLibbpf(made, made.asked))) {
+    differ("libbpf's answers are others");
+  }
+}
+
 void run(Tally& tally, std::uint64_t seed) {
   Case made = makeCase(seed);
   std::vector<Code> ours;
@@ -454,6 +513,7 @@ void run(Tally& tally, std::uint64_t seed) {
     tally.poisoned += each.outcome == core::Outcome::poisoned ? 1 : 0;
     tally.failed += each.outcome == core::Outcome::failed ? 1 : 0;
   }
+  judgeMinimized(tally, seed, made, ours, relocations);
   const bool several = std::ranges::any_of(relocations, [](const auto& each) { return each.candidates > 1; });
   if (several) {
     ++tally.ambiguous;
@@ -502,9 +562,11 @@ int main(int argc, char** argv) {
   }
   std::cout << tally.cases << " cases (" << tally.ambiguous << " with several candidates), " << tally.relocations
             << " relocations: " << tally.resolved << " resolved, " << tally.poisoned << " poisoned, " << tally.failed
-            << " failed; " << tally.differences << " differences\n";
+            << " failed; " << tally.minimized << " minimized; " << tally.differences << " differences\n";
   for (const auto& [rule, count] : tally.rules) {
     std::cout << "  meant: " << count << " for " << rule << '\n';
   }
-  return tally.differences == 0 && tally.resolved > 0 && tally.poisoned > 0 && tally.failed > 0 ? 0 : 1;
+  return tally.differences == 0 && tally.minimized > 0 && tally.resolved > 0 && tally.poisoned > 0 && tally.failed > 0
+             ? 0
+             : 1;
 }

@@ -1,8 +1,6 @@
 // Objects relocated for kernels made by hand: what changes in the file, and what may not.
+#include "made_object.h"
 #include "offline/relocated_object.h"
-#include "test_support/btf_maker.h"
-#include "test_support/elf_maker.h"
-#include "test_support/files.h"
 
 #include <bpf/libbpf.h>
 #include <gmock/gmock.h>
@@ -17,24 +15,13 @@ namespace {
 
 using check::Finding;
 using check::ObjectToCheck;
-using check::TargetKernel;
-using core::Kind;
 using test_support::BtfMaker;
-using test_support::ElfMaker;
 using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
 using Bytes = std::vector<std::byte>;
-
-bpf_insn move(std::int32_t value) {
-  return {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = value};
-}
-
-bpf_insn leave() {
-  return {.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0};
-}
 
 bpf_insn poison() {
   return {.code = BPF_JMP | BPF_CALL, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0xbad2310};
@@ -44,20 +31,8 @@ bool same(const bpf_insn& left, const bpf_insn& right) {
   return std::memcmp(&left, &right, sizeof(left)) == 0;
 }
 
-ObjectToCheck read(const Bytes& content) {
-  auto object = ObjectToCheck::read(test_support::memfdOf(content));
-  EXPECT_TRUE(object) << object.error().message;
-  return std::move(*object);
-}
-
 ObjectToCheck compiled(const char* name) {
   return read(test_support::readFile(std::string(BTFD_BPF_OBJECTS) + "/" + name + ".o"));
-}
-
-std::unique_ptr<TargetKernel> kernelOf(const BtfMaker& btf) {
-  auto kernel = TargetKernel::make("test", {.btf = btf.bytes(), .distilledBase = {}});
-  EXPECT_TRUE(kernel) << kernel.error().message;
-  return std::move(*kernel);
 }
 
 /// Offsets of the bytes in which two files of one size differ.
@@ -78,20 +53,10 @@ class RelocatedObjectTest : public testing::Test {
   RelocatedObjectTest() {
     libbpf_set_print(nullptr);
     type_ = btf_.structure("s", {{"f", btf_.integer()}});
-    access_ = btf_.string("0:0");
   }
 
-  [[nodiscard]] ObjectToCheck object(const char* section, Kind kind = Kind::fieldByteOffset) {
-    const std::uint32_t name = btf_.string(section);
-    ElfMaker elf;
-    const std::array code = {move(0), leave()};
-    const std::size_t number = elf.code(section, code);
-    elf.function("program", number, 0, code.size());
-    elf.section("license", std::as_bytes(std::span("GPL", 4)));
-    elf.section(".BTF", btf_.bytes());
-    elf.section(".BTF.ext",
-                test_support::extensionOf({{name, {{0, type_, access_, static_cast<std::uint32_t>(kind)}}}}));
-    return read(elf.bytes());
+  [[nodiscard]] ObjectToCheck object(const char* section) {
+    return objectThatAsks(btf_, {{.type = type_, .access = "0:0"}}, section);
   }
 
   static bpf_insn firstInstruction(const ObjectToCheck& object, const Bytes& image) {
@@ -103,7 +68,6 @@ class RelocatedObjectTest : public testing::Test {
   BtfMaker btf_;
   BtfMaker kernel_;
   std::uint32_t type_ = 0;
-  std::uint32_t access_ = 0;
 };
 
 TEST_F(RelocatedObjectTest, HasTheKernelsValueAndNoRecordsAndElseTheSameBytes) {

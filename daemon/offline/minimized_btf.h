@@ -1,0 +1,28 @@
+#pragma once
+
+#include "base/error.h"
+#include "check/object_to_check.h"
+#include "check/report.h"
+#include "check/target_kernel.h"
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace btfd::offline {
+
+/// The least BTF of a kernel with which the CO-RE relocations of some objects come to the same as with all of it.
+struct MinimizedBtf {
+  std::vector<std::byte> btf;
+  std::size_t types = 0;
+  /// How many of them are there only so that others keep their ids, for which objects ask.
+  std::size_t fillers = 0;
+  /// What becomes of each object's relocations, with it as with the kernel's own BTF.
+  std::vector<check::RelocationCounts> counts;
+};
+
+/// Makes it for `objects`; types of modules that they use are among the kernel's. What the kernel lacks, it lacks too.
+/// That the relocations come to the same has been tried; an error if they do not.
+Result<MinimizedBtf> minimizeBtf(std::span<const check::ObjectToCheck> objects, const check::TargetKernel& kernel);
+
+} // namespace btfd::offline

@@ -1,0 +1,158 @@
+#include "btfctl/command.h"
+#include "btfctl/kernel_choice.h"
+#include "btfctl/object_file.h"
+#include "btfctl/output_file.h"
+#include "btfctl/text.h"
+#include "offline/minimized_btf.h"
+
+#include <CLI/CLI.hpp>
+#include <bpf/libbpf.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace btfd::btfctl {
+namespace {
+
+class MinimizeCommand : public Command {
+ public:
+  explicit MinimizeCommand(CLI::App& parent)
+      : Command(parent, "minimize", "Write the least BTF of a kernel that CO-RE relocations of objects need",
+                "  btfctl btf minimize *.o --kernel 4.19.btf.xz -o 4.19.min.btf\n"
+                "      for a kernel that has no BTF itself: kilobytes to ship with the objects, instead of megabytes\n"
+                "  btfctl btf minimize tcpconnect.o -o running.min.btf\n"
+                "      of the running kernel; needs neither privileges nor the daemon\n"
+                "  for k in btf/*.btf.xz; do btfctl btf minimize *.o --kernel $k -o min/$(basename $k .xz); done\n"
+                "\nWith the result (libbpf's btf_custom_path, btfctl check --kernel) the objects' relocations come to "
+                "the\nsame as with all of the kernel's BTF: values, what is missing, and what is ambiguous. Types of "
+                "modules\nare among the kernel's. It serves no other objects, and nothing but CO-RE.\n"
+                "\nExit status:\n"
+                "  0  written\n"
+                "  1  it cannot be made or written; OUT is as it was\n"
+                "  2  the command line is wrong, or an object or the kernel cannot be read\n") {
+    app().add_option("OBJECT", objects_, "Object files")->type_name("")->required()->expected(1, kAny);
+    option("--kernel", "FILE|DIR", kernel_, "The kernel's BTF, else the running kernel's");
+    option("--output,-o", "OUT", output_, "File to write; - for standard output")->required();
+  }
+
+  [[nodiscard]] std::string subject() const override { return "btf minimize"; }
+
+  Outcome<int> run(const Context& context) override {
+    libbpf_set_print(nullptr); // what it would say is said by us
+    if (auto checked = checkOutput(context); !checked) {
+      return std::unexpected(std::move(checked.error()));
+    }
+    const auto kernel = chooseKernel(kernel_);
+    if (!kernel) {
+      return std::unexpected(kernel.error());
+    }
+    const auto objects = readObjects();
+    if (!objects) {
+      return misused(objects.error());
+    }
+    const auto minimized = offline::minimizeBtf(*objects, *kernel->kernel);
+    if (!minimized) {
+      return failed(ExitStatus::Failed, minimized.error().message);
+    }
+    if (auto written = writeOutput(output_, minimized->btf, context.out); !written) {
+      return failed(ExitStatus::Failed, written.error().message);
+    }
+    report(context, *kernel, *minimized);
+    return static_cast<int>(ExitStatus::Done);
+  }
+
+ private:
+  static constexpr int kAny = 100'000;
+
+  [[nodiscard]] Outcome<void> checkOutput(const Context& context) const {
+    const auto isOutput = [&](const std::string& path) { return isSameFile(output_, path); };
+    if (std::ranges::any_of(objects_, isOutput)) {
+      return failed(ExitStatus::Usage, output_ + " is one of the objects");
+    }
+    if (isOutput(kernel_)) {
+      return failed(ExitStatus::Usage, output_ + " is the kernel's BTF");
+    }
+    if (output_ == "-" && context.json) {
+      return failed(ExitStatus::Usage, "standard output cannot take both BTF and JSON: write to a file");
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<std::vector<check::ObjectToCheck>> readObjects() const {
+    std::vector<check::ObjectToCheck> objects;
+    for (const std::string& path : objects_) {
+      const auto file = openObject(path);
+      if (!file) {
+        return std::unexpected(file.error());
+      }
+      auto object = check::ObjectToCheck::read(*file);
+      if (!object) {
+        return std::unexpected(std::move(object.error()).within(path));
+      }
+      objects.push_back(std::move(*object));
+    }
+    return objects;
+  }
+
+  void report(const Context& context, const ChosenKernel& kernel, const offline::MinimizedBtf& minimized) const {
+    const std::string text = view(kernel, minimized);
+    if (output_ == "-") {
+      context.errors << text << std::flush;
+    } else {
+      context.print(document(kernel, minimized), text);
+    }
+    for (const Error& error : kernel.leftOut) {
+      context.note("a module is left out: " + error.message);
+    }
+  }
+
+  [[nodiscard]] std::string view(const ChosenKernel& kernel, const offline::MinimizedBtf& minimized) const {
+    std::string text = printable(kernel.kernel->name()) + ": " + std::to_string(minimized.types) + " types, " +
+                       humanBytes(static_cast<std::int64_t>(minimized.btf.size())) + "\n";
+    if (minimized.fillers != 0) {
+      text += "  " + std::to_string(minimized.fillers) +
+              " of them only keep others at their ids, for which objects ask (bpf_core_type_id_kernel)\n";
+    }
+    for (std::size_t i = 0; i < objects_.size(); ++i) {
+      const check::RelocationCounts& counts = minimized.counts[i];
+      if (counts.poisoned + counts.failed != 0) {
+        text += "  " + printable(objects_[i]) + ": of " +
+                std::to_string(counts.resolved + counts.poisoned + counts.failed) + " CO-RE relocations, " +
+                std::to_string(counts.poisoned) + " are poisoned and " + std::to_string(counts.failed) +
+                " fail on this kernel; btfctl check says why\n";
+      }
+    }
+    return text;
+  }
+
+  [[nodiscard]] nlohmann::json document(const ChosenKernel& kernel, const offline::MinimizedBtf& minimized) const {
+    auto objects = nlohmann::json::array();
+    for (std::size_t i = 0; i < objects_.size(); ++i) {
+      const check::RelocationCounts& counts = minimized.counts[i];
+      objects.push_back({{"path", objects_[i]},
+                         {"resolvedRelocations", counts.resolved},
+                         {"poisonedRelocations", counts.poisoned},
+                         {"failedRelocations", counts.failed}});
+    }
+    return {{"kernel", toJson(kernel)},      {"output", output_},
+            {"bytes", minimized.btf.size()}, {"types", minimized.types},
+            {"fillers", minimized.fillers},  {"objects", std::move(objects)}};
+  }
+
+  std::vector<std::string> objects_;
+  std::string kernel_;
+  std::string output_;
+};
+
+} // namespace
+
+std::unique_ptr<Command> minimizeCommand(CLI::App& parent) {
+  CLI::App* group = parent.add_subcommand("btf", "Make BTF for other kernels");
+  group->require_subcommand(1);
+  group->footer(
+      "Examples:\n  btfctl btf minimize *.o --kernel 4.19.btf.xz -o 4.19.min.btf\n  btfctl btf minimize --help");
+  return std::make_unique<MinimizeCommand>(*group);
+}
+
+} // namespace btfd::btfctl
