@@ -43,7 +43,7 @@ class MinimizeCommand : public Command {
     if (auto checked = checkOutput(context); !checked) {
       return std::unexpected(std::move(checked.error()));
     }
-    const auto kernel = chooseKernel(kernel_);
+    const auto kernel = chooseKernel(kernel_, output_);
     if (!kernel) {
       return std::unexpected(kernel.error());
     }
@@ -69,9 +69,6 @@ class MinimizeCommand : public Command {
     const auto isOutput = [&](const std::string& path) { return isSameFile(output_, path); };
     if (std::ranges::any_of(objects_, isOutput)) {
       return failed(ExitStatus::Usage, output_ + " is one of the objects");
-    }
-    if (isOutput(kernel_)) {
-      return failed(ExitStatus::Usage, output_ + " is the kernel's BTF");
     }
     if (output_ == "-" && context.json) {
       return failed(ExitStatus::Usage, "standard output cannot take both BTF and JSON: write to a file");

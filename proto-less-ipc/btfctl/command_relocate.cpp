@@ -48,7 +48,7 @@ class RelocateCommand : public Command {
     if (auto checked = checkOutput(context); !checked) {
       return std::unexpected(std::move(checked.error()));
     }
-    const auto kernel = chooseKernel(kernel_);
+    const auto kernel = chooseKernel(kernel_, output_);
     if (!kernel) {
       return std::unexpected(kernel.error());
     }
@@ -84,9 +84,6 @@ class RelocateCommand : public Command {
       output_ = object_;
     } else if (isSameFile(output_, object_)) {
       return failed(ExitStatus::Usage, output_ + " is OBJECT itself: say --in-place to write over it");
-    }
-    if (!kernel_.empty() && isSameFile(output_, kernel_)) {
-      return failed(ExitStatus::Usage, output_ + " is the kernel's BTF");
     }
     if (output_ == "-" && context.json) {
       return failed(ExitStatus::Usage, "standard output cannot take both the object and JSON: write to a file");

@@ -1,12 +1,17 @@
 #include "btfctl/kernel_choice.h"
 
 #include "base/text.h"
+#include "btfctl/output_file.h"
 
 #include <utility>
 
 namespace btfd::btfctl {
 
-Outcome<ChosenKernel> chooseKernel(const std::string& path) {
+Outcome<ChosenKernel> chooseKernel(const std::string& path, const std::string& output) {
+  const auto isOutput = [&](const std::string& file) { return isSameFile(output, file); };
+  if (isOutput(path)) {
+    return failed(ExitStatus::Usage, output + " is the kernel's BTF");
+  }
   auto found = check::findKernels(path.empty() ? check::kRunningKernel : path);
   std::vector<std::string> paths;
   for (const check::FoundKernel& each : found) {
@@ -18,6 +23,9 @@ Outcome<ChosenKernel> chooseKernel(const std::string& path) {
   if (found.size() != 1) {
     return failed(ExitStatus::Usage,
                   path + " holds " + std::to_string(paths.size()) + " kernels: name one of " + joined(paths));
+  }
+  if (isOutput(paths.front())) {
+    return failed(ExitStatus::Usage, output + " is the kernel's BTF");
   }
   check::FoundKernel& only = found.front();
   return ChosenKernel{

@@ -19,8 +19,8 @@ struct ChosenKernel {
 };
 
 /// The kernel at `path`, as `btfctl check --kernel` takes it; if that is empty, the running one. A failure, with exit
-/// status 2, if it cannot be read or if there are several.
-Outcome<ChosenKernel> chooseKernel(const std::string& path);
+/// status 2, if it cannot be read, if there are several, or if its BTF is what would be written over: `output`.
+Outcome<ChosenKernel> chooseKernel(const std::string& path, const std::string& output);
 
 /// As JSON documents describe it.
 nlohmann::json toJson(const ChosenKernel& kernel);

@@ -82,6 +82,9 @@ class MinimizeTest(unittest.TestCase):
             file.write(b"before")
         self.assertIn("is neither BTF", self.refused(self.object("guarded"), "--kernel", self.out, "-o", self.path("new.btf")))
         self.assertIn("is the kernel's BTF", self.refused(self.object("guarded"), "--kernel", self.out, "-o", self.out))
+        with tempfile.TemporaryDirectory() as kernel:
+            shutil.copy(RUNNING, kernel)
+            self.assertIn("is the kernel's BTF", self.refused(self.object("guarded"), "--kernel", kernel, "-o", kernel + "/vmlinux"))
         self.assertIn("is one of the objects", self.refused(self.out, "-o", self.out))
         self.assertIn(self.out + ": not an ELF file", self.refused(self.object("guarded"), self.out, "-o", self.path("new.btf")))
         self.assertIn("ask for nothing", self.refused(self.object("xdp"), "-o", self.out, status=1))
