@@ -106,6 +106,9 @@ Result<BtfBytes> fromElf(Elf* elf) {
   if (count == 0 && fileHeader.e_shoff != 0) {
     return fail("is a damaged ELF file: its section table is cut off", EINVAL);
   }
+  if (fileHeader.e_machine == EM_BPF) {
+    return fail("is a BPF object and no kernel: objects come first, and kernels after --kernel", EINVAL);
+  }
   BtfBytes found;
   for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {
     GElf_Shdr header{};

@@ -36,7 +36,7 @@ bool CheckResult::isAnythingUnreadable() const {
 }
 
 Verdict CheckResult::worst() const {
-  auto worst = Verdict::loads;
+  auto worst = isAnythingUnreadable() ? Verdict::unknown : Verdict::loads;
   for (const CheckedObject& object : objects) {
     for (const Report& report : object.reports) {
       worst = std::max(worst, report.verdict);

@@ -39,7 +39,7 @@ struct CheckResult {
   /// Whether an object or a kernel could not be read.
   [[nodiscard]] bool isAnythingUnreadable() const;
 
-  /// The worst of all verdicts.
+  /// The worst of all verdicts; at least `unknown` if something could not be read.
   [[nodiscard]] Verdict worst() const;
 };
 

@@ -381,6 +381,9 @@ void WorkerPool::fork() {
 
 /// Forks until as many workers as should be kept are there.
 void WorkerPool::replenish() {
+  if (!forker_.started()) {
+    return; // the first setup may come before the start
+  }
   const auto alive = [this] {
     return static_cast<std::size_t>(std::ranges::count_if(
         workers_, [this](const auto& worker) { return worker->usable() && worker->generation() == setupGeneration_; }));

@@ -36,6 +36,8 @@ class WorkerForker {
   /// To be called while the process has no descriptors of clients.
   Result<void> start();
 
+  [[nodiscard]] bool started() const { return thread_.joinable(); }
+
   /// Forks a worker, whose channel `closer` is to close, if there is one. No other thread but the caller's, which
   /// waits, and the Closer's may run meanwhile, as the child goes on with what it finds in memory.
   Result<WorkerProcess> fork(const loader::WorkerSetup& setup, Closer* closer);

@@ -90,6 +90,9 @@ class CheckTest(unittest.TestCase):
             "severity": "error", "topic": "helper", "program": "on_exec", "name": "number 99999",
             "message": "the kernel has no helper number 99999",
         })  # fmt: skip
+        for arguments in ([self.path("none.o")], [self.object("exec_events"), "--kernel", self.path("none.btf")]):
+            document = json.loads(self.check("--json", *arguments, status=2).stdout)
+            self.assertEqual(document["verdict"], "unknown", "nothing was checked")
         document = json.loads(self.check("--json", self.object("exec_events")).stdout)
         relocations = document["objects"][0]["reports"][0]["relocations"]
         self.assertGreater(len(relocations), 3)

@@ -45,8 +45,9 @@ class KernelsTest : public testing::Test {
     return module.bytes();
   }
 
-  [[nodiscard]] Bytes elf() const {
+  [[nodiscard]] Bytes elf(Elf64_Half machine = EM_X86_64) const {
     ElfMaker elf;
+    elf.machine(machine);
     elf.section(".text", bytesOf("code"));
     elf.section(".BTF", kernel_.bytes());
     return elf.bytes();
@@ -178,7 +179,10 @@ TEST_F(KernelsTest, ErrorsNameTheFile) {
   EXPECT_THAT(errorAt(directory_.path()), HasSubstr("holds no kernel's BTF"));
   writeFile(directory_ / "empty", "");
   EXPECT_THAT(errorAt(directory_ / "empty"), HasSubstr("empty is empty"));
+  writeFile(directory_ / "object.o", elf(EM_BPF));
+  EXPECT_THAT(errorAt(directory_ / "object.o"), HasSubstr("objects come first, and kernels after --kernel"));
   ElfMaker elf;
+  elf.machine(EM_X86_64);
   elf.section(".text", bytesOf("code"));
   writeFile(directory_ / "stripped", elf.bytes());
   EXPECT_THAT(errorAt(directory_ / "stripped"), HasSubstr("without a .BTF section"));

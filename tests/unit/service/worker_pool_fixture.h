@@ -44,9 +44,13 @@ class WorkerPoolTest : public testing::Test {
     }
   }
 
-  void start(WorkerPool::Options options) {
+  void make(WorkerPool::Options options) {
     pool_ = std::make_unique<WorkerPool>(context_, options, setup(),
                                          [this](const std::string& what) { lost_.push_back(what); });
+  }
+
+  void start(WorkerPool::Options options) {
+    make(options);
     const auto started = pool_->start();
     ASSERT_TRUE(started) << started.error().message;
   }

@@ -192,6 +192,7 @@ TEST_F(WorkerPoolTest, AWorkerHasClosedWhatCameWithAJobWhenItAnswers) {
   const auto worker = forker.fork(setup(), nullptr);
   ASSERT_TRUE(worker) << worker.error().message;
   CloseWatch watch;
+  ASSERT_EQ(::kill(worker->pid, SIGSTOP), 0);
   {
     const UniqueFd object = test_support::memfdOf("no object");
     const UniqueFd watched = watch.take();
@@ -201,6 +202,7 @@ TEST_F(WorkerPoolTest, AWorkerHasClosedWhatCameWithAJobWhenItAnswers) {
     ASSERT_TRUE(loader::sendMessage(worker->channel, body, std::vector<BorrowedFd>{object, watched}));
   }
   EXPECT_FALSE(watch.closed());
+  ASSERT_EQ(::kill(worker->pid, SIGCONT), 0);
   pollfd answer{.fd = worker->channel.get(), .events = POLLIN, .revents = 0};
   ASSERT_EQ(::poll(&answer, 1, 20'000), 1);
   EXPECT_TRUE(watch.closed());

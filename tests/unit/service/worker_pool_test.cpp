@@ -45,6 +45,17 @@ TEST_F(WorkerPoolTest, ForksAsManyWorkersAsAreWanted) {
   EXPECT_EQ(workers().size(), 3U);
 }
 
+TEST_F(WorkerPoolTest, ASetupBeforeTheStartIsThatOfTheFirstWorkers) {
+  make(kTwo);
+  pool_->setSetup(setup());
+  EXPECT_TRUE(workers().empty());
+  EXPECT_EQ(lost_, std::vector<std::string>{});
+  ASSERT_TRUE(pool_->start());
+  submit("a");
+  runUntilDone(1);
+  EXPECT_EQ(outcomes_[0].error, "io.btfd.InvalidObject");
+}
+
 TEST_F(WorkerPoolTest, JobsAreDoneAndNotFromWithinSubmit) {
   start(kTwo);
   submit("a");

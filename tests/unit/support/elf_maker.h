@@ -37,6 +37,9 @@ class ElfMaker {
     return section(std::move(name), std::as_bytes(instructions), SHF_ALLOC | SHF_EXECINSTR);
   }
 
+  /// What the file is for; EM_BPF if it is not said.
+  void machine(Elf64_Half machine) { machine_ = machine; }
+
   /// A global function of `instructions` instructions, which begins with number `first` of section `section`.
   void function(std::string name, std::size_t section, std::size_t first, std::size_t instructions) {
     functions_.push_back(
@@ -86,7 +89,7 @@ class ElfMaker {
     header.e_ident[EI_DATA] = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
     header.e_ident[EI_VERSION] = EV_CURRENT;
     header.e_type = ET_REL;
-    header.e_machine = EM_BPF;
+    header.e_machine = machine_;
     header.e_version = EV_CURRENT;
     header.e_shoff = file.size();
     header.e_ehsize = sizeof(header);
@@ -149,6 +152,7 @@ class ElfMaker {
                         .entry = sizeof(Elf64_Sym)});
   }
 
+  Elf64_Half machine_ = EM_BPF;
   std::vector<Section> sections_;
   std::vector<Function> functions_;
 };
