@@ -119,9 +119,10 @@ Result<BtfBytes> fromElf(Elf* elf) {
     if (name == nullptr) {
       continue;
     }
-    if (std::string_view(name) == ".BTF") {
+    // The first of the name, as there may be thousands that are all the same bytes.
+    if (std::string_view(name) == ".BTF" && found.btf.empty()) {
       found.btf = contentOf(section);
-    } else if (std::string_view(name) == ".BTF.base") {
+    } else if (std::string_view(name) == ".BTF.base" && found.distilledBase.empty()) {
       found.distilledBase = contentOf(section);
     }
   }

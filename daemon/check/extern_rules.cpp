@@ -89,7 +89,7 @@ void checkExterns(const ObjectToCheck& object, const TargetKernel& kernel, std::
       }
       finding.severity = supplied == Supplied::no ? Severity::error : Severity::unknown;
     }
-    findings.push_back(std::move(finding));
+    collect(findings, std::move(finding));
   }
 }
 

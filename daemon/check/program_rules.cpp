@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -35,14 +36,14 @@ std::string enumeratorText(const char* libbpfName, std::string_view prefix, std:
 
 /// Says once that an enum is missing, where something would have to be looked up in it.
 void noEnum(const char* name, const char* what, std::vector<Finding>& findings) {
-  findings.push_back({.severity = Severity::unknown,
-                      .topic = Topic::object,
-                      .program = {},
-                      .map = {},
-                      .name = name,
-                      .message = std::string("the kernel's BTF has no enum ") + name + ", so it does not tell which " +
-                                 what + " the kernel knows",
-                      .relocation = {}});
+  collect(findings, {.severity = Severity::unknown,
+                     .topic = Topic::object,
+                     .program = {},
+                     .map = {},
+                     .name = name,
+                     .message = std::string("the kernel's BTF has no enum ") + name + ", so it does not tell which " +
+                                what + " the kernel knows",
+                     .relocation = {}});
 }
 
 /// Whether bpf(2) itself refuses an attach type that it does not know for a program of `type`, at load
@@ -74,13 +75,13 @@ class ProgramRules {
 
  private:
   void add(Severity severity, Topic topic, std::string_view name, std::string message) {
-    findings_.push_back({.severity = severity,
-                         .topic = topic,
-                         .program = bpf_program__name(&program_),
-                         .map = {},
-                         .name = std::string(name),
-                         .message = std::move(message),
-                         .relocation = {}});
+    collect(findings_, {.severity = severity,
+                        .topic = topic,
+                        .program = bpf_program__name(&program_),
+                        .map = {},
+                        .name = std::string(name),
+                        .message = std::move(message),
+                        .relocation = {}});
   }
 
   void checkType() {
@@ -211,11 +212,17 @@ class CallRules {
   }
 
   void checkFunction(const Place& place, std::string_view name, Reach reach) {
-    const Extern* external = object_.findExtern(name);
-    std::string why;
-    if (external != nullptr && external->isWeak && external->isFunction &&
-        isSupplied(object_, kernel_, *external, &why) == Supplied::no) {
-      add(place, Topic::kernelFunction, name, why + ", and nothing guards the call (bpf_ksym_exists)", reach);
+    const auto [known, isNew] = missing_.try_emplace(name);
+    if (isNew) { // near names take long to find, and a program may call a function thousands of times
+      const Extern* external = object_.findExtern(name);
+      std::string why;
+      if (external != nullptr && external->isWeak && external->isFunction &&
+          isSupplied(object_, kernel_, *external, &why) == Supplied::no) {
+        known->second = std::move(why);
+      }
+    }
+    if (!known->second.empty()) {
+      add(place, Topic::kernelFunction, name, known->second + ", and nothing guards the call (bpf_ksym_exists)", reach);
     }
   }
 
@@ -228,13 +235,13 @@ class CallRules {
     if (reach == Reach::depends) {
       message += "; whether this code is reached depends on what only that kernel knows";
     }
-    findings_.push_back({.severity = reach == Reach::always ? Severity::error : Severity::unknown,
-                         .topic = topic,
-                         .program = std::string(functionName),
-                         .map = {},
-                         .name = std::string(name),
-                         .message = std::move(message),
-                         .relocation = {}});
+    collect(findings_, {.severity = reach == Reach::always ? Severity::error : Severity::unknown,
+                        .topic = topic,
+                        .program = std::string(functionName),
+                        .map = {},
+                        .name = std::string(name),
+                        .message = std::move(message),
+                        .relocation = {}});
   }
 
   const ObjectToCheck& object_;
@@ -242,6 +249,8 @@ class CallRules {
   const Reachability& reachability_;
   std::vector<Finding>& findings_;
   std::set<std::tuple<std::string_view, std::string, Reach>> said_;
+  /// Why the kernel does not supply a function; empty where it does.
+  std::map<std::string_view, std::string> missing_;
   bool saidUnknown_ = false;
 };
 
@@ -275,13 +284,13 @@ void checkMaps(const ObjectToCheck& object, const TargetKernel& kernel, std::vec
       continue;
     }
     const std::string text = enumeratorText(libbpf_bpf_map_type_str(type), "BPF_MAP_TYPE_", type);
-    findings.push_back({.severity = Severity::error,
-                        .topic = Topic::mapType,
-                        .program = {},
-                        .map = bpf_map__name(map),
-                        .name = text,
-                        .message = "the kernel has no map type " + text,
-                        .relocation = {}});
+    collect(findings, {.severity = Severity::error,
+                       .topic = Topic::mapType,
+                       .program = {},
+                       .map = bpf_map__name(map),
+                       .name = text,
+                       .message = "the kernel has no map type " + text,
+                       .relocation = {}});
   }
 }
 

@@ -1,8 +1,17 @@
 #include "report.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace btfd::check {
+
+void collect(std::vector<Finding>& findings, Finding finding) {
+  if (findings.size() < kMostCollected) {
+    findings.push_back(std::move(finding));
+  } else if (finding.severity > findings.back().severity) {
+    findings.back() = std::move(finding);
+  }
+}
 
 void Report::conclude(std::size_t most) {
   std::ranges::stable_sort(findings, std::ranges::greater{}, &Finding::severity);
@@ -12,6 +21,7 @@ void Report::conclude(std::size_t most) {
   if (findings.size() > most) {
     findingsLeftOut += findings.size() - most;
     findings.resize(most);
+    findings.shrink_to_fit(); // a report is kept while others are made
   }
 }
 

@@ -11,6 +11,9 @@
 
 namespace btfd::check {
 
+/// The most findings that are collected of an object on a kernel: an object may have as many as it has bytes.
+inline constexpr std::size_t kMostCollected = 10'000;
+
 /// How much a finding weighs; the heaviest makes the verdict.
 enum class Severity : std::uint8_t {
   /// Nothing to worry about, but good to know.
@@ -52,6 +55,10 @@ struct Finding {
   /// For topic relocation.
   std::optional<object::RelocationReport> relocation;
 };
+
+/// Collects `finding`. Past kMostCollected only one that is heavier than the last, in its place, so that the verdict is
+/// the same.
+void collect(std::vector<Finding>& findings, Finding finding);
 
 /// Whether an object loads, by the heaviest finding.
 enum class Verdict : std::uint8_t { loads, warning, unknown, fails };

@@ -36,13 +36,13 @@ class StructOpsRules {
 
  private:
   void add(Severity severity, std::string message) {
-    findings_.push_back({.severity = severity,
-                         .topic = Topic::structOps,
-                         .program = {},
-                         .map = std::string(variable_.variable),
-                         .name = std::string(name_),
-                         .message = std::move(message),
-                         .relocation = {}});
+    collect(findings_, {.severity = severity,
+                        .topic = Topic::structOps,
+                        .program = {},
+                        .map = std::string(variable_.variable),
+                        .name = std::string(name_),
+                        .message = std::move(message),
+                        .relocation = {}});
   }
 
   void checkMember(const struct btf_type& local, std::uint32_t index, const core::Types& theirs,

@@ -83,7 +83,9 @@ class CheckJob {
       return std::unexpected(std::move(read.error()));
     }
     if (kernels.empty()) {
-      checkOnRunning(*kernelSpec().spec);
+      if (auto checked = checkOnRunning(*kernelSpec().spec); !checked) {
+        return std::unexpected(std::move(checked.error()));
+      }
     }
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       if (auto checked = checkOn(kernels[i], i); !checked) {
@@ -116,7 +118,7 @@ class CheckJob {
     return {};
   }
 
-  void checkOnRunning(const btf::KernelSpec& spec) {
+  Outcome<void> checkOnRunning(const btf::KernelSpec& spec) {
     check::CheckedKernel& kernel = result_.kernels.emplace_back();
     kernel.name = check::runningKernelName();
     kernel.path = spec.path();
@@ -125,7 +127,7 @@ class CheckJob {
         kernel.leftOut.push_back(Error{module.error}.within(module.name));
       }
     }
-    checkAllOn(*check::TargetKernel::of(kernel.name, spec), kernel);
+    return checkAllOn(*check::TargetKernel::of(kernel.name, spec), kernel);
   }
 
   /// One kernel at a time, since each may take as much memory as all objects.
@@ -144,7 +146,9 @@ class CheckJob {
       return added;
     }
     if (kernel) {
-      checkAllOn(**kernel, checked);
+      if (auto all = checkAllOn(**kernel, checked); !all) {
+        return all;
+      }
     } else {
       checked.error = std::move(kernel.error());
     }
@@ -198,24 +202,35 @@ class CheckJob {
     return kernel.addModule(name, *bytes);
   }
 
-  void checkAllOn(const check::TargetKernel& kernel, check::CheckedKernel& checked) {
+  Outcome<void> checkAllOn(const check::TargetKernel& kernel, check::CheckedKernel& checked) {
     checked.modules = kernel.targets().size() - 1;
     for (std::size_t i = 0; i < objects_.size(); ++i) {
-      if (objects_[i]) {
-        result_.objects[i].reports.push_back(check::checkObject(*objects_[i], kernel, options_));
+      if (!objects_[i]) {
+        continue;
+      }
+      const auto& report = result_.objects[i].reports.emplace_back(check::checkObject(*objects_[i], kernel, options_));
+      // Not only in the end: there may be gigabytes of reports until then.
+      for (const check::Finding& finding : report.findings) {
+        texts_ += finding.message.size() + finding.name.size();
+      }
+      if (texts_ > kMostAnswered) {
+        return std::unexpected(tooLarge("more than " + std::to_string(texts_)));
       }
     }
+    return {};
+  }
+
+  static Failure tooLarge(const std::string& bytes) {
+    return limitExceeded("the answer takes " + bytes + " bytes, and one has at most " + std::to_string(kMostAnswered) +
+                             "; check fewer objects or kernels at once, or leave allRelocations out",
+                         "answerBytes", kMostAnswered);
   }
 
   [[nodiscard]] Outcome<JobReply> answer() const {
     JobReply reply;
     reply.body = check::toJson(result_);
     if (const std::size_t bytes = encodeBody(reply.body).size(); bytes > kMostAnswered) {
-      return std::unexpected(limitExceeded("the answer takes " + std::to_string(bytes) + " bytes, more than the " +
-                                               std::to_string(kMostAnswered) +
-                                               " of one; check fewer objects or kernels at once, or leave "
-                                               "allRelocations out",
-                                           "answerBytes", kMostAnswered));
+      return std::unexpected(tooLarge(std::to_string(bytes)));
     }
     return reply;
   }
@@ -231,6 +246,8 @@ class CheckJob {
   /// Nothing for those that could not be read.
   std::vector<std::optional<check::ObjectToCheck>> objects_;
   check::CheckResult result_;
+  /// Bytes of texts in the reports so far.
+  std::size_t texts_ = 0;
 };
 
 } // namespace

@@ -288,7 +288,11 @@ WorkerPool::JobId WorkerPool::submit(Job job) {
   const JobId id = ++lastId_;
   Pending pending{.id = id, .job = std::move(job), .deadline = {}, .release = false};
   pending.deadline = steady_clock::now() + pending.job.deadline;
-  if (queued_ >= options_.queueLimit) {
+  // A user who has nothing waiting is let in nevertheless: others must not fill the queue for all.
+  const auto isOfUser = [user = pending.job.party.first](const auto& entry) {
+    return entry.first.first == user && !entry.second.empty();
+  };
+  if (queued_ >= options_.queueLimit && std::ranges::any_of(queues_, isOfUser)) {
     asio::post(context_, [this, waiting = queued_, refused = std::make_shared<Pending>(std::move(pending))] {
       finish(std::move(*refused), std::unexpected(busy(waiting)));
     });

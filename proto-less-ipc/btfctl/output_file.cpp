@@ -99,7 +99,7 @@ Result<void> writeOutput(const std::string& path, std::span<const std::byte> con
     std::error_code error;
     const fs::path real = fs::canonical(path, error); // the file itself, not a link to it
     return error ? failErrno("cannot write " + path, error.value())
-                 : replace(real.string(), status.st_mode & 07777, content);
+                 : replace(real.string(), status.st_mode & 0777, content);
   }
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   return file ? writeAll(file, content, path) : failErrno("cannot write " + path, errno);

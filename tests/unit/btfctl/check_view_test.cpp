@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace btfd::btfctl {
@@ -73,7 +74,8 @@ TEST(CheckResult, FitsTheInterface) {
     auto document = toJson(resultWith(report));
     const auto valid = varlink::validate(*interface, interface->findMethod("Check")->output, document);
     EXPECT_TRUE(valid) << valid.error().path << " " << valid.error().reason;
-    EXPECT_EQ(document.at("verdict"), check::verdictName(verdict));
+    // An object and a kernel could not be read.
+    EXPECT_EQ(document.at("verdict"), check::verdictName(std::max(verdict, check::Verdict::unknown)));
   }
 }
 

@@ -47,6 +47,13 @@ TEST_F(OutputFileTest, ReplacesAFileAndKeepsItsMode) {
   EXPECT_EQ(files(), 1U);
 }
 
+TEST_F(OutputFileTest, SetsNoUserId) {
+  test_support::writeFile(path_, "of somebody else, and now to be made by root");
+  fs::permissions(path_, fs::perms::set_uid | fs::perms::set_gid | fs::perms::owner_all);
+  ASSERT_TRUE(writeOutput(path_, bytesOf("new"), out_));
+  EXPECT_EQ(fs::status(path_).permissions(), fs::perms::owner_all);
+}
+
 TEST_F(OutputFileTest, ReplacesWhatALinkRefersTo) {
   test_support::writeFile(directory_ / "real", "old");
   fs::create_symlink("real", path_);

@@ -264,6 +264,22 @@ TEST_F(WorkerPoolTest, PastTheQueueLimitItIsBusy) {
   runUntilDone(4);
 }
 
+TEST_F(WorkerPoolTest, AFullQueueRefusesThoseWhoFillIt) {
+  start({.count = 1, .maximumCount = 1, .queueLimit = 2});
+  stopAll();
+  for (const char* name : {"running", "first", "second", "refused"}) {
+    submit(name);
+  }
+  submit("of another", {1, 0});
+  submit("of another again", {1, 0});
+  runUntilDone(2);
+  EXPECT_EQ(outcomes_[0].name, "refused");
+  EXPECT_EQ(outcomes_[1].name, "of another again");
+  EXPECT_EQ(pool_->queuedJobs(), 3U);
+  resumeAll();
+  runUntilDone(6);
+}
+
 TEST_F(WorkerPoolTest, ACancelledJobInTheQueueIsForgotten) {
   start(kOne);
   stopAll();
