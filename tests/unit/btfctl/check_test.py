@@ -9,47 +9,14 @@ import json
 import lzma
 import os
 import shutil
-import subprocess
-import sys
-import tempfile
-import unittest
 
-BTFCTL = ""
-OBJECTS = ""
-RUNNING = "/sys/kernel/btf/vmlinux"
+from offline_case import AS_NOBODY, RUNNING, OfflineCase, becomes_nobody, main, needs_kernel_btf
 
 
-@unittest.skipUnless(os.path.exists(RUNNING), "this kernel shows no BTF")
-class CheckTest(unittest.TestCase):
-    def setUp(self):
-        self.directory = tempfile.TemporaryDirectory()
-        self.addCleanup(self.directory.cleanup)
-        os.chmod(self.directory.name, 0o755)
-
-    def path(self, name):
-        return os.path.join(self.directory.name, name)
-
-    def write(self, name, content):
-        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
-        with open(self.path(name), "wb") as file:
-            file.write(content)
-        return self.path(name)
-
-    def check(self, *arguments, status=0, prefix=()):
-        # No daemon is there to be asked.
-        environment = os.environ | {"BTFD_SOCKET": self.path("socket")}
-        done = subprocess.run([*prefix, BTFCTL, "check", *arguments], capture_output=True, text=True, env=environment, timeout=60)
-        self.assertEqual(done.returncode, status, f"stdout:\n{done.stdout}\nstderr:\n{done.stderr}")
-        return done
-
-    @staticmethod
-    def object(name):
-        return os.path.join(OBJECTS, name + ".o")
-
-    @staticmethod
-    def running():
-        with open(RUNNING, "rb") as file:
-            return file.read()
+@needs_kernel_btf
+class CheckTest(OfflineCase):
+    def check(self, *arguments, **more):
+        return self.run_btfctl("check", *arguments, text=True, **more)
 
     def test_the_running_kernel_is_the_default(self):
         done = self.check(self.object("exec_events"))
@@ -69,7 +36,7 @@ class CheckTest(unittest.TestCase):
         self.assertIn("guarded, and not reached", self.check(self.object("guarded"), "--verbose").stdout)
 
     def test_is_a_matrix_of_objects_and_kernels(self):
-        content = self.running()
+        content = self.read(RUNNING)
         self.write("kernels/one.btf.gz", gzip.compress(content, 1))
         self.write("kernels/two.btf.xz", lzma.compress(content, preset=0))
         three = self.write("three/vmlinux", content)
@@ -120,15 +87,11 @@ class CheckTest(unittest.TestCase):
         self.assertIn("Try: btfctl check --help", self.check(status=2).stderr)
         self.check("--kernel", RUNNING, status=2)
 
-    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv, to become nobody")
+    @becomes_nobody
     def test_needs_no_privileges(self):
         shutil.copy(self.object("exec_events"), self.directory.name)
-        nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs")
-        self.assertIn("loads", self.check(self.path("exec_events.o"), prefix=nobody).stdout)
+        self.assertIn("loads", self.check(self.path("exec_events.o"), prefix=AS_NOBODY).stdout)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    BTFCTL, OBJECTS = sys.argv.pop(1), sys.argv.pop(1)
-    unittest.main()
+    main(__doc__)

@@ -7,33 +7,16 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
-import unittest
 
-BTFCTL = ""
-OBJECTS = ""
-RUNNING = "/sys/kernel/btf/vmlinux"
+from offline_case import AS_NOBODY, RUNNING, OfflineCase, becomes_nobody, main, needs_kernel_btf
 
 
-@unittest.skipUnless(os.path.exists(RUNNING), "this kernel shows no BTF")
-class MinimizeTest(unittest.TestCase):
+@needs_kernel_btf
+class MinimizeTest(OfflineCase):
     def setUp(self):
-        self.directory = tempfile.TemporaryDirectory()
-        self.addCleanup(self.directory.cleanup)
-        os.chmod(self.directory.name, 0o755)
+        super().setUp()
         self.out = self.path("out.btf")
-
-    def path(self, name):
-        return os.path.join(self.directory.name, name)
-
-    def run_btfctl(self, *arguments, status=0, prefix=()):
-        # No daemon is there to be asked.
-        environment = os.environ | {"BTFD_SOCKET": self.path("socket")}
-        done = subprocess.run([*prefix, BTFCTL, *arguments], capture_output=True, env=environment, timeout=60)
-        self.assertEqual(done.returncode, status, f"stdout:\n{done.stdout}\nstderr:\n{done.stderr}")
-        return done
 
     def minimize(self, *arguments, **more):
         return self.run_btfctl("btf", "minimize", *arguments, **more)
@@ -42,15 +25,6 @@ class MinimizeTest(unittest.TestCase):
         done = self.minimize(*arguments, status=status)
         self.assertEqual(done.stdout, b"")
         return done.stderr.decode()
-
-    @staticmethod
-    def object(name):
-        return os.path.join(OBJECTS, name + ".o")
-
-    @staticmethod
-    def read(path):
-        with open(path, "rb") as file:
-            return file.read()
 
     def test_writes_what_relocates_objects_the_same(self):
         names = ("exec_events", "guarded", "missing_field", "bench_wide500")
@@ -97,18 +71,14 @@ class MinimizeTest(unittest.TestCase):
         self.assertEqual(done.stderr, b"btfctl btf: there is no command 'minimise'; did you mean minimize?\nTry: btfctl btf --help\n")
         self.assertIn(b"A subcommand is required", self.run_btfctl("btf", status=2).stderr)
 
-    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv, to become nobody")
+    @becomes_nobody
     def test_needs_no_privileges(self):
         shutil.copy(self.object("exec_events"), self.directory.name)
-        nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs")
-        done = self.minimize(self.path("exec_events.o"), "-o", "-", prefix=nobody)
+        done = self.minimize(self.path("exec_events.o"), "-o", "-", prefix=AS_NOBODY)
         self.minimize(self.path("exec_events.o"), "-o", self.out)
         self.assertEqual(done.stdout, self.read(self.out))
         self.assertIn(b"types", done.stderr)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    BTFCTL, OBJECTS = sys.argv.pop(1), sys.argv.pop(1)
-    unittest.main()
+    main(__doc__)

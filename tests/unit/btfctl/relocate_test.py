@@ -7,54 +7,23 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
-import tempfile
-import unittest
 
-BTFCTL = ""
-OBJECTS = ""
-RUNNING = "/sys/kernel/btf/vmlinux"
+from offline_case import AS_NOBODY, RUNNING, OfflineCase, becomes_nobody, main, needs_kernel_btf
 
 
-@unittest.skipUnless(os.path.exists(RUNNING), "this kernel shows no BTF")
-class RelocateTest(unittest.TestCase):
+@needs_kernel_btf
+class RelocateTest(OfflineCase):
     def setUp(self):
-        self.directory = tempfile.TemporaryDirectory()
-        self.addCleanup(self.directory.cleanup)
-        os.chmod(self.directory.name, 0o755)
+        super().setUp()
         self.out = self.path("out.o")
 
-    def path(self, name):
-        return os.path.join(self.directory.name, name)
-
-    def write(self, name, content):
-        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
-        with open(self.path(name), "wb") as file:
-            file.write(content)
-        return self.path(name)
-
-    def relocate(self, *arguments, status=0, prefix=(), given=b""):
-        # No daemon is there to be asked.
-        environment = os.environ | {"BTFD_SOCKET": self.path("socket")}
-        command = [*prefix, BTFCTL, "relocate", *arguments]
-        done = subprocess.run(command, capture_output=True, input=given, env=environment, timeout=60)
-        self.assertEqual(done.returncode, status, f"stdout:\n{done.stdout}\nstderr:\n{done.stderr}")
-        return done
+    def relocate(self, *arguments, given=b"", **more):
+        return self.run_btfctl("relocate", *arguments, input=given, **more)
 
     def refused(self, *arguments, status=2, **more):
         done = self.relocate(*arguments, status=status, **more)
         self.assertEqual(done.stdout, b"")
         return done.stderr.decode()
-
-    @staticmethod
-    def object(name):
-        return os.path.join(OBJECTS, name + ".o")
-
-    @staticmethod
-    def read(path):
-        with open(path, "rb") as file:
-            return file.read()
 
     def test_writes_an_object_without_relocations(self):
         done = self.relocate(self.object("exec_events"), "-o", self.out)
@@ -124,17 +93,13 @@ class RelocateTest(unittest.TestCase):
         self.assertEqual(self.read(self.out), b"before")
         self.assertEqual(sorted(os.listdir(self.directory.name)), ["kernel.btf", "out.o"])
 
-    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv, to become nobody")
+    @becomes_nobody
     def test_needs_no_privileges(self):
         shutil.copy(self.object("exec_events"), self.directory.name)
-        nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs")
-        done = self.relocate(self.path("exec_events.o"), "-o", "-", prefix=nobody)
+        done = self.relocate(self.path("exec_events.o"), "-o", "-", prefix=AS_NOBODY)
         self.relocate(self.path("exec_events.o"), "-o", self.out)
         self.assertEqual(done.stdout, self.read(self.out))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    BTFCTL, OBJECTS = sys.argv.pop(1), sys.argv.pop(1)
-    unittest.main()
+    main(__doc__)
