@@ -4,6 +4,7 @@
 // A difference is an error unless one of the rules below says why it is meant; how often each applied is told at the
 // end.
 #include "base/unique_fd.h"
+#include "object/opened_object.h"
 #include "object/relocate_image.h"
 #include "offline/used_types.h"
 #include "shape.h"
@@ -188,10 +189,6 @@ Case makeCase(std::uint64_t seed) {
 // ---- libbpf
 // ----------------------------------------------------------------------------------------------------------
 
-struct Close {
-  void operator()(bpf_object* object) const { bpf_object__close(object); }
-};
-
 std::vector<std::byte> elfOf(const Case& made, const std::vector<Asked>& asked) {
   test_support::ElfMaker elf;
   Code code;
@@ -227,7 +224,7 @@ std::optional<std::vector<Code>> byLibbpf(const Case& made, const std::vector<As
   options.sz = sizeof(options);
   options.btf_custom_path = path.c_str();
   options.object_name = "generated";
-  const std::unique_ptr<bpf_object, Close> object(bpf_object__open_mem(elf.data(), elf.size(), &options));
+  const object::ObjectHandle object(bpf_object__open_mem(elf.data(), elf.size(), &options));
   if (!object) {
     std::cerr << "libbpf does not open a generated object: " << std::strerror(errno) << '\n';
     std::exit(1);

@@ -3,6 +3,8 @@
 // btfd_offline_objects OBJECT...     Needs root: libbpf makes maps before it relocates.
 #include "base/unique_fd.h"
 #include "check/kernels.h"
+#include "libbpf_code.h"
+#include "object/opened_object.h"
 #include "offline/minimized_btf.h"
 #include "offline/relocated_object.h"
 #include "test_support/files.h"
@@ -11,8 +13,6 @@
 
 #include <cstring>
 #include <iostream>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,14 +25,10 @@
 
 namespace {
 
-using namespace btfd; // NOLINT
+using namespace btfd;               // NOLINT
+using namespace btfd::differential; // NOLINT
 
-struct Close {
-  void operator()(bpf_object* object) const { bpf_object__close(object); }
-};
-
-using Object = std::unique_ptr<bpf_object, Close>;
-using Code = std::map<std::string, std::vector<bpf_insn>>;
+using object::ObjectHandle;
 
 struct Tally {
   std::size_t minimized = 0;
@@ -45,12 +41,12 @@ void differ(Tally& tally, const std::string& path, const std::string& what) {
   std::cout << "DIFFERENCE " << path << ": " << what << '\n';
 }
 
-Object open(std::span<const std::byte> image, const char* kernelBtf) {
+ObjectHandle open(std::span<const std::byte> image, const char* kernelBtf) {
   bpf_object_open_opts options{};
   options.sz = sizeof(options);
   options.btf_custom_path = kernelBtf;
   options.object_name = "object";
-  Object object(bpf_object__open_mem(image.data(), image.size(), &options));
+  ObjectHandle object(bpf_object__open_mem(image.data(), image.size(), &options));
   bpf_map* map = nullptr;
   while (object && (map = bpf_object__next_map(object.get(), map)) != nullptr) {
     bpf_map__set_pin_path(map, nullptr);
@@ -60,24 +56,11 @@ Object open(std::span<const std::byte> image, const char* kernelBtf) {
 
 /// Instructions after libbpf's relocation; nothing where it gives up.
 std::optional<Code> prepare(std::span<const std::byte> image, const char* kernelBtf) {
-  const Object object = open(image, kernelBtf);
+  const ObjectHandle object = open(image, kernelBtf);
   if (!object || bpf_object__prepare(object.get()) != 0) {
     return std::nullopt;
   }
-  Code code;
-  bpf_program* program = nullptr;
-  while ((program = bpf_object__next_program(object.get(), program)) != nullptr) {
-    const bpf_insn* begin = bpf_program__insns(program);
-    auto& copy = code[bpf_program__name(program)];
-    copy.assign(begin, begin + bpf_program__insn_cnt(program));
-    for (bpf_insn& each : copy) {
-      if (each.code == (BPF_LD | BPF_IMM | BPF_DW) &&
-          (each.src_reg == BPF_PSEUDO_MAP_FD || each.src_reg == BPF_PSEUDO_MAP_VALUE)) {
-        each.imm = 0; // a descriptor
-      }
-    }
-  }
-  return code;
+  return codeOf(*object);
 }
 
 bool same(const std::optional<Code>& left, const std::optional<Code>& right) {
@@ -89,7 +72,7 @@ bool same(const std::optional<Code>& left, const std::optional<Code>& right) {
 }
 
 bool loads(std::span<const std::byte> image, const char* kernelBtf) {
-  const Object object = open(image, kernelBtf);
+  const ObjectHandle object = open(image, kernelBtf);
   return object && bpf_object__load(object.get()) == 0;
 }
 

@@ -1,6 +1,8 @@
 // Compares the instructions of objects after this project's CO-RE relocation with those after libbpf's.
 // usage: btfd_relocations [--btf FILE] OBJECT...     Needs root: libbpf makes maps before it relocates.
 #include "base/unique_fd.h"
+#include "libbpf_code.h"
+#include "object/opened_object.h"
 #include "object/relocate_image.h"
 
 #include <bpf/libbpf.h>
@@ -11,7 +13,6 @@
 #include <cstring>
 #include <iostream>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,14 +21,8 @@
 
 namespace {
 
-using namespace btfd; // NOLINT
-
-struct Close {
-  void operator()(bpf_object* object) const { bpf_object__close(object); }
-};
-
-using Object = std::unique_ptr<bpf_object, Close>;
-using Code = std::map<std::string, std::vector<bpf_insn>>;
+using namespace btfd;               // NOLINT
+using namespace btfd::differential; // NOLINT
 
 /// Sizes that the object leaves to whoever loads it.
 void giveSizes(bpf_map& map) {
@@ -41,7 +36,7 @@ void giveSizes(bpf_map& map) {
 
 /// Instructions after relocation by libbpf; an error where it gives up.
 Result<Code> prepare(bpf_object* opened) {
-  const Object object(opened);
+  const object::ObjectHandle object(opened);
   if (!object) {
     return failErrno("open", errno);
   }
@@ -53,21 +48,7 @@ Result<Code> prepare(bpf_object* opened) {
   if (const int error = bpf_object__prepare(object.get()); error != 0) {
     return failErrno("prepare", -error);
   }
-  Code code;
-  bpf_program* program = nullptr;
-  bpf_object__for_each_program(program, object.get()) {
-    const bpf_insn* begin = bpf_program__insns(program);
-    auto& copy = code[bpf_program__name(program)];
-    copy.assign(begin, begin + bpf_program__insn_cnt(program));
-    for (bpf_insn& each : copy) {
-      const bool mapLoad = each.code == (BPF_LD | BPF_IMM | BPF_DW) &&
-                           (each.src_reg == BPF_PSEUDO_MAP_FD || each.src_reg == BPF_PSEUDO_MAP_VALUE);
-      if (mapLoad) {
-        each.imm = 0; // a descriptor
-      }
-    }
-  }
-  return code;
+  return codeOf(*object);
 }
 
 struct Tally {

@@ -1,5 +1,6 @@
 #include "loader/channel.h"
 #include "test_support/files.h"
+#include "test_support/send_descriptors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,13 +8,14 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <thread>
 
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 
 namespace btfd::loader {
 namespace {
@@ -116,20 +118,8 @@ TEST_F(Channel, ABodyPastTheLimitIsNotTakenFromAPeerThatSendsIt) {
   const UniqueFd memfd(::memfd_create("large", MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(memfd.get(), static_cast<off_t>(kMaximumBody) + 1), 0);
   const std::array<std::uint32_t, 2> header{0, 1};
-  iovec part{const_cast<std::uint32_t*>(header.data()), sizeof(header)}; // NOLINT: only sent
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* rights = CMSG_FIRSTHDR(&message);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof(int));
-  const int number = memfd.get();
-  std::memcpy(CMSG_DATA(rights), &number, sizeof(number));
-  ASSERT_GT(::sendmsg(front_.get(), &message, 0), 0);
+  ASSERT_GT(
+      test_support::sendWithDescriptors(front_, std::as_bytes(std::span(header)), std::array<BorrowedFd, 1>{memfd}), 0);
   EXPECT_EQ(errorOfReceiving(), EPROTO);
 }
 

@@ -1,9 +1,11 @@
 #include "test_support.h"
+#include "test_support/send_descriptors.h"
 #include "varlink/frame_reader.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <random>
+#include <span>
 
 #include <poll.h>
 #include <sys/resource.h>
@@ -28,26 +30,10 @@ Result<Outcome> readFrame(FrameReader& reader, BorrowedFd socket, Frame& frame) 
 }
 
 /// Sends `text` with descriptors in one sendmsg, bypassing the code under test.
-void sendWith(BorrowedFd socket, std::string text, const std::vector<UniqueFd>& descriptors) {
-  std::vector<int> numbers;
-  for (const auto& descriptor : descriptors) {
-    numbers.push_back(descriptor.get());
-  }
-  iovec vector{text.data(), text.size()};
-  msghdr message{};
-  message.msg_iov = &vector;
-  message.msg_iovlen = 1;
-  std::vector<char> control(CMSG_SPACE(numbers.size() * sizeof(int)));
-  if (!numbers.empty()) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(numbers.size() * sizeof(int));
-    std::memcpy(CMSG_DATA(header), numbers.data(), numbers.size() * sizeof(int));
-  }
-  ASSERT_EQ(::sendmsg(socket.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+void sendWith(BorrowedFd socket, const std::string& text, const std::vector<UniqueFd>& descriptors) {
+  const std::vector<BorrowedFd> borrowed(descriptors.begin(), descriptors.end());
+  ASSERT_EQ(test_support::sendWithDescriptors(socket, std::as_bytes(std::span(text)), borrowed),
+            static_cast<ssize_t>(text.size()));
 }
 
 TEST(FrameReader, SplitsPipelinedMessages) {

@@ -3,10 +3,11 @@
 #include "test_support.h"
 #include "test_support/files.h"
 #include "test_support/lingering_socket.h"
+#include "test_support/send_descriptors.h"
 #include "varlink/listen.h"
 
 #include <array>
-#include <cstring>
+#include <span>
 
 namespace btfd::varlink {
 namespace {
@@ -28,22 +29,11 @@ class ServerClosing : public testing::Test {
   }
 
   /// Sends `text`, of two bytes at least, with the lingering socket, so that the server gets the last descriptor of it.
-  void sendWithSocket(BorrowedFd connection, std::string text) {
+  void sendWithSocket(BorrowedFd connection, const std::string& text) {
     const UniqueFd lingering = socket_.take();
-    iovec vector{text.data(), 1};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr message{};
-    message.msg_iov = &vector;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* rights = CMSG_FIRSTHDR(&message);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(int));
-    const int number = lingering.get();
-    std::memcpy(CMSG_DATA(rights), &number, sizeof number);
-    ASSERT_EQ(::sendmsg(connection.get(), &message, MSG_NOSIGNAL), 1);
+    ASSERT_EQ(test_support::sendWithDescriptors(connection, std::as_bytes(std::span(text).first(1)),
+                                                std::array<BorrowedFd, 1>{lingering}),
+              1);
     rest_ = text.substr(1);
   }
 
