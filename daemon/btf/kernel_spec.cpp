@@ -1,5 +1,6 @@
 #include "kernel_spec.h"
 
+#include "base/read_file.h"
 #include "base/unique_fd.h"
 
 #include <algorithm>
@@ -49,26 +50,13 @@ std::span<const std::byte> rawBytes(const struct ::btf& btf) {
   return {data, size};
 }
 
-/// All of a file, whatever its size is said to be: that of files in sysfs need not be true.
 Result<std::vector<std::byte>> readFile(const std::string& path) {
-  constexpr std::size_t kChunk = std::size_t{1} << 20U;
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) {
     return failErrno("it cannot be opened", errno);
   }
-  std::vector<std::byte> content;
-  for (std::size_t used = 0;;) {
-    content.resize(used + kChunk);
-    const ssize_t got = ::read(file.get(), content.data() + used, kChunk);
-    if (got < 0 && errno != EINTR) {
-      return failErrno("it cannot be read", errno);
-    }
-    used += got < 0 ? 0 : static_cast<std::size_t>(got);
-    if (got == 0) {
-      content.resize(used);
-      return content;
-    }
-  }
+  auto content = readAll(file);
+  return content ? std::move(content) : failErrno("it cannot be read", content.error().code);
 }
 
 /// BTF that libbpf has read, unless it can have misunderstood it: then it is parsed anew.

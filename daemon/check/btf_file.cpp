@@ -1,5 +1,6 @@
 #include "btf_file.h"
 
+#include "base/read_file.h"
 #include "base/unique_fd.h"
 #include "decompress.h"
 
@@ -51,39 +52,6 @@ Result<std::vector<std::byte>> peek(BorrowedFd file) {
   }
   head.resize(static_cast<std::size_t>(got));
   return head;
-}
-
-std::unexpected<Error> tooLarge(std::size_t limit) {
-  return fail("has more than " + std::to_string(limit) + " bytes", EFBIG);
-}
-
-/// All of `file`. Not by its size alone: that of files in sysfs need not be true.
-Result<std::vector<std::byte>> readAll(BorrowedFd file, std::size_t limit) {
-  constexpr std::size_t kChunk = std::size_t{1} << 20U;
-  struct stat status{};
-  std::size_t expected = kChunk;
-  if (::fstat(file.get(), &status) == 0 && status.st_size > 0) {
-    expected = std::min(limit, static_cast<std::size_t>(status.st_size)) + 1;
-  }
-  std::vector<std::byte> content(expected);
-  std::size_t used = 0;
-  while (true) {
-    const ssize_t got = ::pread(file.get(), content.data() + used, content.size() - used, static_cast<off_t>(used));
-    if (got < 0 && errno != EINTR) {
-      return failErrno("cannot be read", errno);
-    }
-    if (got == 0) {
-      content.resize(used);
-      return content;
-    }
-    used += got < 0 ? 0 : static_cast<std::size_t>(got);
-    if (used > limit) {
-      return tooLarge(limit);
-    }
-    if (used == content.size()) {
-      content.resize(std::min(limit, used + std::max(kChunk, used / 2)) + 1);
-    }
-  }
 }
 
 std::vector<std::byte> contentOf(Elf_Scn* section) {
@@ -167,6 +135,23 @@ Result<BtfBytes> fromFile(BorrowedFd file) {
   return readBtf(file, kMostDecompressed);
 }
 
+/// Whether `btf` refers to the types and strings of another, its base: it then has no strings, or they do not begin
+/// with the empty one (libbpf's btf_parse_str_sec).
+bool isSplit(std::span<const std::byte> btf) {
+  struct btf_header header{};
+  if (btf.size() < sizeof(header) || !hasBtfMagic(btf)) {
+    return false;
+  }
+  std::memcpy(&header, btf.data(), sizeof(header));
+  if (header.magic != BTF_MAGIC) {
+    for (std::uint32_t* field : {&header.hdr_len, &header.str_off, &header.str_len}) {
+      *field = __builtin_bswap32(*field);
+    }
+  }
+  const std::uint64_t strings = std::uint64_t{header.hdr_len} + header.str_off;
+  return header.str_len == 0 || (strings < btf.size() && btf[strings] != std::byte{0});
+}
+
 } // namespace
 
 Result<BtfBytes> readBtf(BorrowedFd file, std::size_t limit) {
@@ -207,19 +192,8 @@ bool looksLikeBtf(const std::string& path) {
   return head && hasBtfMagic(*head);
 }
 
-bool isSplit(std::span<const std::byte> btf) {
-  struct btf_header header{};
-  if (btf.size() < sizeof(header) || !hasBtfMagic(btf)) {
-    return false;
-  }
-  std::memcpy(&header, btf.data(), sizeof(header));
-  if (header.magic != BTF_MAGIC) {
-    for (std::uint32_t* field : {&header.hdr_len, &header.str_off, &header.str_len}) {
-      *field = __builtin_bswap32(*field);
-    }
-  }
-  const std::uint64_t strings = std::uint64_t{header.hdr_len} + header.str_off;
-  return header.str_len == 0 || (strings < btf.size() && btf[strings] != std::byte{0});
+bool isOfModule(const BtfBytes& bytes) {
+  return isSplit(bytes.btf) || !bytes.distilledBase.empty();
 }
 
 } // namespace btfd::check

@@ -29,8 +29,7 @@ Result<BtfBytes> readBtf(BorrowedFd file, std::size_t limit);
 /// Whether the file at `path` begins as raw BTF does, of whatever byte order.
 bool looksLikeBtf(const std::string& path);
 
-/// Whether `btf` only adds to the BTF of another, its base: it then has no strings, or they do not begin with the empty
-/// one (libbpf's btf_parse_str_sec).
-bool isSplit(std::span<const std::byte> btf);
+/// Whether `bytes` only add to the BTF of another, its base, as those of a module do.
+bool isOfModule(const BtfBytes& bytes);
 
 } // namespace btfd::check

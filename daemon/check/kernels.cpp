@@ -48,7 +48,7 @@ FoundKernel readKernel(const std::string& path) {
   if (!bytes) {
     return broken(path, bytes.error());
   }
-  if (isSplit(bytes->btf) || !bytes->distilledBase.empty()) {
+  if (isOfModule(*bytes)) {
     return broken(path,
                   {path + " holds only what a module adds to its kernel's BTF: name the directory that holds it and "
                           "the kernel's own",
@@ -170,7 +170,7 @@ class Directory {
     auto bytes = readBtf(file);
     if (!bytes) {
       errors_.push_back(broken(file, bytes.error()));
-    } else if (isSplit(bytes->btf) || !bytes->distilledBase.empty()) {
+    } else if (isOfModule(*bytes)) {
       modules_.push_back({.path = file, .bytes = std::move(*bytes)});
     } else {
       addKernel(file, *bytes, errors_);

@@ -163,7 +163,7 @@ class CheckJob {
       return std::unexpected(budget.explained(bytes.error(), "BTF files of one kernel").within(name));
     }
     budget.spend(bytes->btf.size());
-    if (check::isSplit(bytes->btf) || !bytes->distilledBase.empty()) {
+    if (check::isOfModule(*bytes)) {
       return fail(name + ": holds only what a module adds to its kernel's BTF: name it among the kernel's modules",
                   EINVAL);
     }
