@@ -1,6 +1,7 @@
 #include "base/near_misses.h"
 #include "base/text.h"
 #include "core/kernel_names.h"
+#include "core/patch.h"
 #include "object/sought_type.h"
 #include "rules.h"
 
@@ -20,9 +21,6 @@
 namespace btfd::check {
 
 namespace {
-
-/// The call that CO-RE puts in place of what the kernel lacks (libbpf's bpf_core_poison_insn).
-constexpr std::int32_t kPoison = 0xbad2310;
 
 /// "ringbuf (BPF_MAP_TYPE_RINGBUF)", or the number where libbpf has no name for it.
 std::string enumeratorText(const char* libbpfName, std::string_view prefix, std::uint64_t value) {
@@ -198,7 +196,7 @@ class CallRules {
  private:
   void checkHelper(const Place& place, std::int32_t id, Reach reach) {
     const auto has = [&](std::int32_t each) { return kernel_.helpers().has(static_cast<std::uint64_t>(each)); };
-    if (id == kPoison || has(id) || has(replacedByLibbpf(id))) {
+    if (id == core::kPoison || has(id) || has(replacedByLibbpf(id))) {
       return;
     }
     if (!kernel_.helpers().known) {

@@ -1,5 +1,7 @@
 #include "reachability.h"
 
+#include "core/patch.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -164,19 +166,6 @@ std::optional<std::uint64_t> compute(std::uint8_t operation, Number left, Number
     return static_cast<Number>(Number{0} - left);
   default:
     return std::nullopt;
-  }
-}
-
-std::size_t accessSize(std::uint8_t code) {
-  switch (BPF_SIZE(code)) {
-  case BPF_B:
-    return 1;
-  case BPF_H:
-    return 2;
-  case BPF_W:
-    return 4;
-  default:
-    return 8;
   }
 }
 
@@ -394,7 +383,7 @@ class Walk {
 
   [[nodiscard]] Value loaded(const bpf_insn& instruction, const State& state) const {
     const Value base = get(state, instruction.src_reg);
-    const std::size_t size = accessSize(instruction.code);
+    const std::size_t size = core::accessBytes(instruction.code);
     const std::uint64_t at = base.number + static_cast<std::uint64_t>(std::int64_t{instruction.off});
     if (base.kind == Value::Kind::frame) {
       const auto slot = state.slots.find(static_cast<std::int64_t>(at));
@@ -422,7 +411,7 @@ class Walk {
 
   static void store(const bpf_insn& instruction, State& state) {
     const Value base = get(state, instruction.dst_reg);
-    const std::size_t size = accessSize(instruction.code);
+    const std::size_t size = core::accessBytes(instruction.code);
     const bool isStore = BPF_MODE(instruction.code) == BPF_MEM;
     if (base.kind == Value::Kind::frame) {
       const auto at = static_cast<std::int64_t>(base.number) + instruction.off;

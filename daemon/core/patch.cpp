@@ -12,9 +12,6 @@ namespace {
 
 constexpr std::size_t kInstruction = sizeof(struct bpf_insn);
 
-/// A call of a helper that there is none of; the number reads "bad relo" (libbpf's bpf_core_poison_insn).
-constexpr std::uint32_t kPoison = 0xbad2310;
-
 /// An instruction's slot in a section. Registers stay as they are, so only the numbers know of byte orders.
 class Slot {
  public:
@@ -44,7 +41,7 @@ class Slot {
     setCode(BPF_JMP | BPF_CALL);
     at_[1] = std::byte{0};
     setOffset(0);
-    setImmediate(kPoison);
+    setImmediate(static_cast<std::uint32_t>(kPoison));
   }
 
  private:
@@ -90,19 +87,6 @@ Expected<std::uint64_t> newValue(std::uint64_t found, const Resolution& resoluti
     return target.extensionUnknown ? extended(target.value) : target.value;
   }
   return std::unexpected(Fault::instructionValue);
-}
-
-std::uint64_t accessBytes(std::uint8_t code) {
-  switch (BPF_SIZE(code)) {
-  case BPF_DW:
-    return 8;
-  case BPF_W:
-    return 4;
-  case BPF_H:
-    return 2;
-  default:
-    return 1;
-  }
 }
 
 std::optional<std::uint8_t> accessSize(std::uint64_t bytes) {
@@ -181,6 +165,19 @@ Expected<void> patchWideLoad(Slot slot, Slot second, const Resolution& resolutio
 }
 
 } // namespace
+
+std::uint64_t accessBytes(std::uint8_t code) {
+  switch (BPF_SIZE(code)) {
+  case BPF_DW:
+    return 8;
+  case BPF_W:
+    return 4;
+  case BPF_H:
+    return 2;
+  default:
+    return 1;
+  }
+}
 
 Expected<Fault> patchInstruction(std::span<std::byte> code, std::size_t offset, const Resolution& resolution,
                                  bool foreign) {

@@ -4,6 +4,7 @@
 #include "value.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -28,6 +29,13 @@ struct Resolution {
 /// Returns whether it was poisoned, and why.
 Expected<Fault> patchInstruction(std::span<std::byte> code, std::size_t offset, const Resolution& resolution,
                                  bool foreign);
+
+/// The helper that is called in place of what the kernel lacks. There is none of this number, which reads "bad relo"
+/// (libbpf's bpf_core_poison_insn).
+inline constexpr std::int32_t kPoison = 0xbad2310;
+
+/// How many bytes a load or store with this opcode accesses.
+std::uint64_t accessBytes(std::uint8_t code);
 
 /// Makes the instruction that byte `offset` of `code` belongs to one that no verifier lets pass, as libbpf's
 /// bpf_core_poison_insn does; nothing if there is none.
