@@ -83,25 +83,18 @@ class Check {
   }
 
   void judge(const core::Relocation& relocation, const Reachability& reachability) {
-    switch (relocation.outcome) {
-    case core::Outcome::resolved:
-      ++report_.relocationCounts.resolved;
-      if (options_.allRelocations && report_.relocations.size() < options_.most) {
+    report_.relocationCounts.add(relocation.outcome);
+    const bool isRecorded = options_.allRelocations && report_.relocations.size() < options_.most;
+    if (relocation.outcome == core::Outcome::resolved) {
+      if (isRecorded) {
         report_.relocations.push_back(describe(relocation));
       }
       return;
-    case core::Outcome::poisoned:
-      ++report_.relocationCounts.poisoned;
-      break;
-    case core::Outcome::failed:
-      ++report_.relocationCounts.failed;
-      break;
     }
     Finding finding;
     finding.topic = Topic::relocation;
     finding.program = object_.records().functionOf(relocation);
     const bool isTold = report_.findings.size() < options_.most;
-    const bool isRecorded = options_.allRelocations && report_.relocations.size() < options_.most;
     if (isTold || isRecorded) { // describing them all may take longer than all the rest
       finding.relocation = describe(relocation);
       finding.name = finding.relocation->access;

@@ -9,8 +9,6 @@
 
 namespace btfd::check {
 
-namespace {
-
 nlohmann::json toJson(const CheckedKernel& kernel) {
   nlohmann::json described;
   described["name"] = kernel.name;
@@ -27,8 +25,6 @@ nlohmann::json toJson(const CheckedKernel& kernel) {
   }
   return described;
 }
-
-} // namespace
 
 bool CheckResult::isAnythingUnreadable() const {
   const auto isUnreadable = [](const auto& each) { return each.error.has_value(); };

@@ -43,6 +43,9 @@ struct CheckResult {
   [[nodiscard]] Verdict worst() const;
 };
 
+/// As io.btfd's type CheckedKernel.
+nlohmann::json toJson(const CheckedKernel& kernel);
+
 /// As io.btfd's method Check answers.
 nlohmann::json toJson(const CheckResult& result);
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 #include <utility>
 
 #include <elf.h>
@@ -59,13 +58,11 @@ Result<void> ObjectToCheck::readBtf(const object::CheckedImage& image) {
   if (section == nullptr || section->content.empty()) {
     return {};
   }
-  if (section->content.size() > std::numeric_limits<std::uint32_t>::max()) {
-    return fail("the object's .BTF section is too large", EFBIG);
+  auto btf = object::parseObjectBtf(*section);
+  if (!btf) {
+    return std::unexpected(std::move(btf.error()));
   }
-  btf_.reset(btf__new(section->content.data(), static_cast<std::uint32_t>(section->content.size())));
-  if (!btf_) {
-    return failErrno("the object's .BTF section is corrupt", errno);
-  }
+  btf_ = std::move(*btf);
   for (core::TypeId id = 1; id < btf__type_cnt(btf_.get()); ++id) {
     if (const struct btf_type& type = *btf__type_by_id(btf_.get(), id); btf_is_datasec(&type)) {
       readSection(type, image);

@@ -13,6 +13,20 @@ void collect(std::vector<Finding>& findings, Finding finding) {
   }
 }
 
+void RelocationCounts::add(core::Outcome outcome) {
+  switch (outcome) {
+  case core::Outcome::resolved:
+    ++resolved;
+    break;
+  case core::Outcome::poisoned:
+    ++poisoned;
+    break;
+  case core::Outcome::failed:
+    ++failed;
+    break;
+  }
+}
+
 void Report::conclude(std::size_t most) {
   std::ranges::stable_sort(findings, std::ranges::greater{}, &Finding::severity);
   if (!findings.empty()) {

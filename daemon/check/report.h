@@ -68,6 +68,8 @@ struct RelocationCounts {
   std::size_t resolved = 0;
   std::size_t poisoned = 0;
   std::size_t failed = 0;
+
+  void add(core::Outcome outcome);
 };
 
 /// The answer for one object and one kernel. Refers to neither.

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <ranges>
 #include <vector>
 
 namespace btfd::object {
@@ -69,12 +70,9 @@ std::string whyNothingToLoad(struct bpf_object& object) {
   if (functions.empty()) {
     return bpf_object__next_map(&object, nullptr) == nullptr ? "the object has neither programs nor maps" : "";
   }
-  std::string names;
-  for (const std::string& function : functions) {
-    names += (names.empty() ? "'" : ", '") + function + "'";
-  }
-  return "the object has no programs: a program is a function behind SEC(...), and none of its functions (" + names +
-         ") has one";
+  const auto inQuotes = [](const std::string& name) { return "'" + name + "'"; };
+  return "the object has no programs: a program is a function behind SEC(...), and none of its functions (" +
+         joined(functions | std::views::transform(inQuotes)) + ") has one";
 }
 
 std::string whyNoType(const struct bpf_program& program) {

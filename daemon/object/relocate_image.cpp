@@ -18,7 +18,9 @@ std::size_t offsetIn(std::span<const std::byte> image, std::span<const std::byte
   return static_cast<std::size_t>(part.data() - image.data());
 }
 
-Result<btf::BtfHandle> parseBtf(const Section& section) {
+} // namespace
+
+Result<btf::BtfHandle> parseObjectBtf(const Section& section) {
   if (section.content.size() > std::numeric_limits<std::uint32_t>::max()) {
     return fail("the object's .BTF section is too large", EFBIG);
   }
@@ -28,8 +30,6 @@ Result<btf::BtfHandle> parseBtf(const Section& section) {
   }
   return btf;
 }
-
-} // namespace
 
 Result<CoreRecords> CoreRecords::read(const CheckedImage& image) {
   CoreRecords core;
@@ -50,7 +50,7 @@ Result<CoreRecords> CoreRecords::read(const CheckedImage& image) {
     return fail("the object has CO-RE relocations in .BTF.ext, but no .BTF section that says what they are about",
                 EINVAL);
   }
-  auto btf = parseBtf(*section);
+  auto btf = parseObjectBtf(*section);
   if (!btf) {
     return std::unexpected(std::move(btf.error()));
   }
@@ -109,9 +109,7 @@ std::vector<core::Relocation> CoreRecords::relocate(ClientBytes& bytes, const co
 }
 
 void CoreRecords::drop(ClientBytes& bytes) const {
-  if (!empty()) {
-    core::dropRecords(bytes.writable(extension_));
-  }
+  drop(bytes.writable(bytes.bytes()));
 }
 
 void CoreRecords::drop(std::span<std::byte> image) const {

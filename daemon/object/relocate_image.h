@@ -10,6 +10,9 @@
 
 namespace btfd::object {
 
+/// Parses what is in `section`, an object's .BTF. The error says what is wrong with it.
+Result<btf::BtfHandle> parseObjectBtf(const Section& section);
+
 /// The CO-RE side of an object: its BTF, its records, and where in the image they apply.
 class CoreRecords {
  public:

@@ -34,17 +34,7 @@ std::vector<core::Usage> usagesOf(const core::Targets& kernel) {
 check::RelocationCounts count(const std::vector<core::Relocation>& relocations) {
   check::RelocationCounts counts;
   for (const core::Relocation& relocation : relocations) {
-    switch (relocation.outcome) {
-    case core::Outcome::resolved:
-      ++counts.resolved;
-      break;
-    case core::Outcome::poisoned:
-      ++counts.poisoned;
-      break;
-    case core::Outcome::failed:
-      ++counts.failed;
-      break;
-    }
+    counts.add(relocation.outcome);
   }
   return counts;
 }
