@@ -46,6 +46,10 @@ std::optional<LoadCause> findTypelessProgram(struct bpf_object& object) {
   return std::nullopt;
 }
 
+std::string differs(std::string_view what, const std::string& declared, const std::string& given) {
+  return "its " + std::string(what) + " is " + given + ", but the object declares " + declared;
+}
+
 /// In which way a map that is pinned, `info`, is not what `map` declares: libbpf wants more to agree than where a map
 /// is given to it (its map_is_reuse_compat).
 std::string pinDifference(const struct bpf_map& map, const struct bpf_map_info& info) {
@@ -54,8 +58,7 @@ std::string pinDifference(const struct bpf_map& map, const struct bpf_map_info& 
   }
   const auto declared = bpf_map__max_entries(&map);
   if (declared != 0 && info.max_entries != declared) {
-    return "its number of entries is " + std::to_string(info.max_entries) + ", but the object declares " +
-           std::to_string(declared);
+    return differs("number of entries", std::to_string(declared), std::to_string(info.max_entries));
   }
   if (info.map_flags != bpf_map__map_flags(&map)) {
     return "its flags are " + std::to_string(info.map_flags) + ", but the object declares " +
@@ -99,9 +102,6 @@ std::optional<LoadCause> findLoadCause(struct bpf_object& object, int code) {
 }
 
 std::string differenceTo(const struct bpf_map& map, const struct bpf_map_info& info) {
-  const auto differs = [](std::string_view what, const std::string& declared, const std::string& given) {
-    return "its " + std::string(what) + " is " + given + ", but the object declares " + declared;
-  };
   if (info.type != bpf_map__type(&map)) {
     const char* given = libbpf_bpf_map_type_str(static_cast<enum bpf_map_type>(info.type));
     return differs("type", libbpf_bpf_map_type_str(bpf_map__type(&map)), given == nullptr ? "unknown" : given);
