@@ -62,6 +62,15 @@ loader::Outcome<varlink::PreparedReply> prepareAnswer(const varlink::Call& call,
   return std::move(*prepared);
 }
 
+void answer(varlink::Call& call, const nlohmann::json& json, const AnswerDescriptors& descriptors) {
+  auto prepared = prepareAnswer(call, json, descriptors);
+  if (!prepared) {
+    answerFailure(call, prepared.error());
+    return;
+  }
+  call.reply(std::move(*prepared));
+}
+
 void answerFailure(varlink::Call& call, const loader::Failure& failure) {
   call.error(failure.error, failure.parameters);
 }

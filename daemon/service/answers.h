@@ -39,6 +39,9 @@ loader::Failure failureOf(const Error& error, std::size_t messageLimit = varlink
 loader::Outcome<varlink::PreparedReply> prepareAnswer(const varlink::Call& call, const nlohmann::json& json,
                                                       const AnswerDescriptors& descriptors);
 
+/// Answers with `json` and those duplicates, or with the error.
+void answer(varlink::Call& call, const nlohmann::json& json, const AnswerDescriptors& descriptors);
+
 void answerFailure(varlink::Call& call, const loader::Failure& failure);
 
 loader::Failure noSuchObject(std::int64_t id);

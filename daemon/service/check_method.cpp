@@ -28,16 +28,11 @@ void CheckMethod::call(varlink::Call call) {
   jobs_.submit(
       kept, std::move(job),
       [kept](JobSubmission::Outcome&& outcome) {
-        if (!outcome) {
+        if (outcome) {
+          answer(*kept, outcome->body, AnswerDescriptors(false));
+        } else {
           answerFailure(*kept, outcome.error());
-          return;
         }
-        auto prepared = prepareAnswer(*kept, outcome->body, AnswerDescriptors(false));
-        if (!prepared) {
-          answerFailure(*kept, prepared.error());
-          return;
-        }
-        kept->reply(std::move(*prepared));
       },
       [] {});
 }

@@ -97,12 +97,7 @@ void LoaderService::getDescriptors(varlink::Call call) {
   }
   nlohmann::json reply;
   reply["descriptors"] = std::move(selected->entries);
-  auto prepared = prepareAnswer(call, reply, selected->descriptors);
-  if (!prepared) {
-    answerFailure(call, prepared.error());
-    return;
-  }
-  call.reply(std::move(*prepared));
+  answer(call, reply, selected->descriptors);
 }
 
 void LoaderService::describeKernel(varlink::Call call) {
