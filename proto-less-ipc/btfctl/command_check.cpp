@@ -122,14 +122,9 @@ class CheckCommand : public Command {
                                       const check::CheckOptions& options) {
     check::CheckedObject checked;
     checked.path = path;
-    const auto file = openObject(path);
-    if (!file) {
-      checked.error = file.error();
-      return checked;
-    }
-    const auto object = check::ObjectToCheck::read(*file);
+    const auto object = readObject(path);
     if (!object) {
-      checked.error = Error(object.error()).within(path);
+      checked.error = object.error();
       return checked;
     }
     for (const check::FoundKernel& kernel : kernels) {

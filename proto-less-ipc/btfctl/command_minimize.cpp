@@ -58,7 +58,7 @@ class MinimizeCommand : public Command {
     if (auto written = writeOutput(output_, minimized->btf, context.out); !written) {
       return failed(ExitStatus::Failed, written.error().message);
     }
-    report(context, *kernel, *minimized);
+    reportWritten(context, output_, *kernel, document(*minimized), view(*kernel, *minimized));
     return static_cast<int>(ExitStatus::Done);
   }
 
@@ -79,29 +79,13 @@ class MinimizeCommand : public Command {
   [[nodiscard]] Result<std::vector<check::ObjectToCheck>> readObjects() const {
     std::vector<check::ObjectToCheck> objects;
     for (const std::string& path : objects_) {
-      const auto file = openObject(path);
-      if (!file) {
-        return std::unexpected(file.error());
-      }
-      auto object = check::ObjectToCheck::read(*file);
+      auto object = readObject(path);
       if (!object) {
-        return std::unexpected(std::move(object.error()).within(path));
+        return std::unexpected(std::move(object.error()));
       }
       objects.push_back(std::move(*object));
     }
     return objects;
-  }
-
-  void report(const Context& context, const ChosenKernel& kernel, const offline::MinimizedBtf& minimized) const {
-    const std::string text = view(kernel, minimized);
-    if (output_ == "-") {
-      context.errors << text << std::flush;
-    } else {
-      context.print(document(kernel, minimized), text);
-    }
-    for (const Error& error : kernel.leftOut) {
-      context.note("a module is left out: " + error.message);
-    }
   }
 
   [[nodiscard]] std::string view(const ChosenKernel& kernel, const offline::MinimizedBtf& minimized) const {
@@ -123,7 +107,7 @@ class MinimizeCommand : public Command {
     return text;
   }
 
-  [[nodiscard]] nlohmann::json document(const ChosenKernel& kernel, const offline::MinimizedBtf& minimized) const {
+  [[nodiscard]] nlohmann::json document(const offline::MinimizedBtf& minimized) const {
     auto objects = nlohmann::json::array();
     for (std::size_t i = 0; i < objects_.size(); ++i) {
       const check::RelocationCounts& counts = minimized.counts[i];
@@ -132,9 +116,10 @@ class MinimizeCommand : public Command {
                          {"poisonedRelocations", counts.poisoned},
                          {"failedRelocations", counts.failed}});
     }
-    return {{"kernel", toJson(kernel)},      {"output", output_},
-            {"bytes", minimized.btf.size()}, {"types", minimized.types},
-            {"fillers", minimized.fillers},  {"objects", std::move(objects)}};
+    return {{"bytes", minimized.btf.size()},
+            {"types", minimized.types},
+            {"fillers", minimized.fillers},
+            {"objects", std::move(objects)}};
   }
 
   std::vector<std::string> objects_;

@@ -94,18 +94,8 @@ class RelocateCommand : public Command {
   void report(const Context& context, const ChosenKernel& kernel, const offline::RelocatedObject& relocated) const {
     nlohmann::json document = relocateDocument(relocated);
     document["object"] = object_;
-    document["output"] = output_;
-    document["kernel"] = toJson(kernel);
     const std::string name = object_ == "-" ? object_ : std::filesystem::path(object_).filename().string();
-    const std::string text = relocateView(relocated, name, kernel.kernel->name());
-    if (output_ == "-") {
-      context.errors << text << std::flush;
-    } else {
-      context.print(document, text);
-    }
-    for (const Error& error : kernel.leftOut) {
-      context.note("a module is left out: " + error.message);
-    }
+    reportWritten(context, output_, kernel, std::move(document), relocateView(relocated, name, kernel.kernel->name()));
   }
 
   std::string object_;

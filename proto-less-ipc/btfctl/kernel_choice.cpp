@@ -2,7 +2,9 @@
 
 #include "base/text.h"
 #include "btfctl/output_file.h"
+#include "check/check_result.h"
 
+#include <ostream>
 #include <utility>
 
 namespace btfd::btfctl {
@@ -32,15 +34,22 @@ Outcome<ChosenKernel> chooseKernel(const std::string& path, const std::string& o
       .path = std::move(only.path), .kernel = std::move(*only.kernel), .leftOut = std::move(only.leftOut)};
 }
 
-nlohmann::json toJson(const ChosenKernel& kernel) {
-  auto leftOut = nlohmann::json::array();
-  for (const Error& error : kernel.leftOut) {
-    leftOut.push_back(error.message);
+void reportWritten(const Context& context, const std::string& output, const ChosenKernel& kernel,
+                   nlohmann::json document, const std::string& text) {
+  document["output"] = output;
+  document["kernel"] = toJson(check::CheckedKernel{.name = kernel.kernel->name(),
+                                                   .path = kernel.path,
+                                                   .modules = kernel.kernel->targets().size() - 1,
+                                                   .leftOut = kernel.leftOut,
+                                                   .error = {}});
+  if (output == "-") {
+    context.errors << text << std::flush;
+  } else {
+    context.print(document, text);
   }
-  return {{"name", kernel.kernel->name()},
-          {"path", kernel.path},
-          {"modules", kernel.kernel->targets().size() - 1},
-          {"leftOut", std::move(leftOut)}};
+  for (const Error& error : kernel.leftOut) {
+    context.note("a module is left out: " + error.message);
+  }
 }
 
 } // namespace btfd::btfctl

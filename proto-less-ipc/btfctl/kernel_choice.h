@@ -1,7 +1,10 @@
 #pragma once
 
+#include "btfctl/command.h"
 #include "btfctl/outcome.h"
 #include "check/kernels.h"
+
+#include <nlohmann/json.hpp>
 
 #include <memory>
 #include <string>
@@ -22,7 +25,9 @@ struct ChosenKernel {
 /// status 2, if it cannot be read, if there are several, or if its BTF is what would be written over: `output`.
 Outcome<ChosenKernel> chooseKernel(const std::string& path, const std::string& output);
 
-/// As JSON documents describe it.
-nlohmann::json toJson(const ChosenKernel& kernel);
+/// Says what has been written to `output` for `kernel`: `text` for people, beside the output if that is standard
+/// output; `document`, to which both are added, for programs.
+void reportWritten(const Context& context, const std::string& output, const ChosenKernel& kernel,
+                   nlohmann::json document, const std::string& text);
 
 } // namespace btfd::btfctl

@@ -102,4 +102,16 @@ Result<UniqueFd> openObject(const std::string& path) {
   return isLargeFile ? Result<UniqueFd>(std::move(file)) : sealedCopy(file, path);
 }
 
+Result<check::ObjectToCheck> readObject(const std::string& path) {
+  const auto file = openObject(path);
+  if (!file) {
+    return std::unexpected(file.error());
+  }
+  auto object = check::ObjectToCheck::read(*file);
+  if (!object) {
+    return std::unexpected(std::move(object.error()).within(path));
+  }
+  return object;
+}
+
 } // namespace btfd::btfctl
