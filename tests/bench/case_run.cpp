@@ -3,8 +3,10 @@
 #include "bpf_recording.h"
 #include "libbpf_load.h"
 
-#include <array>
+#include <algorithm>
+#include <random>
 #include <utility>
+#include <vector>
 
 namespace btfd::bench {
 
@@ -32,28 +34,25 @@ class CaseRun {
  public:
   CaseRun(ObjectFile object, DaemonSession* session, const EngineRun* engine, Recording recording, UniqueFd unchanged)
       : object_(std::move(object)), session_(session), engine_(engine), recording_(std::move(recording)),
-        unchanged_(std::move(unchanged)) {}
+        unchanged_(std::move(unchanged)) {
+    if (engine_ != nullptr) {
+      subjects_.push_back(&CaseRun::engineTurn);
+    }
+    if (session_ != nullptr) {
+      subjects_.insert(subjects_.end(), {&CaseRun::missedTurn, &CaseRun::cachedTurn});
+    }
+  }
 
-  /// One turn of each subject. `keep`: whether it counts.
+  /// One turn of each subject, in an order that chance decides: what one leaves in the CPU's caches, and libbpf leaves
+  /// little of them, meets all others alike. `keep`: whether it counts.
   Result<void> turn(bool keep) {
-    auto start = Clock::now();
-    if (auto done = loadWithLibbpf(object_.bytes()); !done) {
-      return done;
+    std::ranges::shuffle(subjects_, random_);
+    for (const auto subject : subjects_) {
+      if (auto done = (this->*subject)(keep); !done) {
+        return done;
+      }
     }
-    const double libbpf = millisecondsSince(start);
-    start = Clock::now();
-    if (auto done = recording_.replay(); !done) {
-      return done;
-    }
-    const double bare = millisecondsSince(start);
-    if (keep) {
-      libbpf_.push_back(libbpf);
-      bare_.push_back(bare);
-    }
-    if (auto done = engine_ == nullptr ? Result<void>() : engineTurn(keep); !done) {
-      return done;
-    }
-    return session_ == nullptr ? Result<void>() : daemonTurn(keep);
+    return {};
   }
 
   CaseResult result() && {
@@ -74,34 +73,52 @@ class CaseRun {
   }
 
  private:
+  using Subject = Result<void> (CaseRun::*)(bool keep);
+
+  static void note(bool keep, std::vector<double>& samples, double sample) {
+    if (keep) {
+      samples.push_back(sample);
+    }
+  }
+
+  Result<void> libbpfTurn(bool keep) {
+    const auto start = Clock::now();
+    auto done = loadWithLibbpf(object_.bytes());
+    note(keep, libbpf_, millisecondsSince(start));
+    return done;
+  }
+
+  Result<void> bareTurn(bool keep) {
+    const auto start = Clock::now();
+    auto done = recording_.replay();
+    note(keep, bare_, millisecondsSince(start));
+    return done;
+  }
+
   Result<void> engineTurn(bool keep) {
     const auto duration = engine_->turn(unchanged_);
     if (!duration) {
       return std::unexpected(duration.error());
     }
-    if (keep) {
-      engineSamples_.push_back(*duration);
-    }
+    note(keep, engineSamples_, *duration);
     return {};
   }
 
-  Result<void> daemonTurn(bool keep) {
+  Result<void> missedTurn(bool keep) {
     object_.makeDistinct(++number_);
     const auto distinct = object_.memfd();
-    if (!distinct) {
-      return std::unexpected(distinct.error());
-    }
-    const auto missed = session_->loadAndUnload(*distinct);
-    if (!missed) {
-      return std::unexpected(missed.error());
-    }
-    const auto cached = session_->loadAndUnload(unchanged_);
-    if (!cached) {
-      return std::unexpected(cached.error());
+    return distinct ? daemonTurn(*distinct, missed_, keep) : std::unexpected(distinct.error());
+  }
+
+  Result<void> cachedTurn(bool keep) { return daemonTurn(unchanged_, cached_, keep); }
+
+  Result<void> daemonTurn(BorrowedFd object, DaemonSamples& samples, bool keep) {
+    const auto sample = session_->loadAndUnload(object);
+    if (!sample) {
+      return std::unexpected(sample.error());
     }
     if (keep) {
-      missed_.add(*missed);
-      cached_.add(*cached);
+      samples.add(*sample);
     }
     return {};
   }
@@ -111,6 +128,9 @@ class CaseRun {
   const EngineRun* engine_;
   Recording recording_;
   UniqueFd unchanged_;
+  std::vector<Subject> subjects_{&CaseRun::libbpfTurn, &CaseRun::bareTurn};
+  /// The same order in each run.
+  std::mt19937 random_; // NOLINT(cert-msc32-c,cert-msc51-cpp)
   /// Starts anew with each process: a daemon that runs longer has seen the small numbers.
   std::uint64_t number_ = static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
   std::vector<double> libbpf_;
