@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <fcntl.h>
+#include <sys/eventfd.h>
 
 // The names are the linker's: --wrap=f sends calls of f to __wrap_f and makes the original __real_f.
 // NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming)
@@ -143,6 +145,11 @@ SeamScope::~SeamScope() {
   state().scope = nullptr;
 }
 
+bool SeamScope::isTrialProgram(enum bpf_prog_type type, const char* name, std::size_t count) {
+  const bool first = std::exchange(trialExpected_, false);
+  return first && name == nullptr && type == BPF_PROG_TYPE_SOCKET_FILTER && count == 2;
+}
+
 std::optional<BorrowedFd> SeamScope::heldProgram(std::string_view name) const {
   const auto found = std::ranges::find(held_, name, &HeldProgram::name);
   return found == held_.end() ? std::nullopt : std::optional(found->descriptor);
@@ -221,6 +228,12 @@ extern "C" __s32 __wrap_btf__find_by_name_kind_own(const struct btf* btf, const 
 extern "C" int __wrap_bpf_prog_load(enum bpf_prog_type type, const char* name, const char* license,
                                     const struct bpf_insn* insns, size_t count, struct bpf_prog_load_opts* opts) {
   SeamScope* scope = state().scope;
+  if (scope != nullptr && scope->isTrialProgram(type, name, count)) {
+    if (const int anything = ::eventfd(0, EFD_CLOEXEC); anything >= 0) { // libbpf only closes it
+      ++state().counters.trialsAnswered;
+      return anything;
+    }
+  }
   // libbpf's own probes of the kernel give no name.
   if (scope == nullptr || name == nullptr) {
     return __real_bpf_prog_load(type, name, license, insns, count, opts);

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include <linux/bpf.h>
+
 /// The one place that reaches into libbpf.
 ///
 /// libbpf has no call that takes a parsed kernel BTF: each bpf_object parses its own. btfd links libbpf statically and
@@ -23,7 +25,8 @@
 ///   btf__free                  lets what was borrowed be
 ///   btf__find_by_name_kind     answers from the index instead of scanning
 ///   btf__find_by_name_kind_own likewise
-///   bpf_prog_load              can answer with a program that is already loaded; keeps verifier logs
+///   bpf_prog_load              can answer with a program that is already loaded; keeps verifier logs; answers libbpf's
+///                              trial program, as nothing depends on it and it takes as long as a small object's own
 ///   bpf_map_create             notes which map the kernel refused
 ///
 /// A process that never calls `lendKernelSpec` and makes no SeamScope gets libbpf as it is. libbpf's calls carry no
@@ -60,6 +63,8 @@ struct SeamCounters {
   std::uint64_t returned = 0;
   /// Asked while nothing was there to lend.
   std::uint64_t missed = 0;
+  /// Trial programs that the kernel was not asked for.
+  std::uint64_t trialsAnswered = 0;
 };
 
 SeamCounters seamCounters();
@@ -108,6 +113,11 @@ class SeamScope {
 
   [[nodiscard]] std::size_t keptOfEachLog() const { return logBytes_; }
 
+  /// For the wrappers: whether this is the program by which bpf_object__load finds out first of all whether it may load
+  /// any (bpf_object__probe_loading in libbpf.c). Not true of any that comes after the first program of this scope:
+  /// some of libbpf's probes of the kernel's features look the same, and need a real one.
+  bool isTrialProgram(enum bpf_prog_type type, const char* name, std::size_t count);
+
   /// For the wrappers: the descriptor held for `name`, if any.
   [[nodiscard]] std::optional<BorrowedFd> heldProgram(std::string_view name) const;
 
@@ -118,6 +128,7 @@ class SeamScope {
   std::span<const HeldProgram> held_;
   SeamReport report_;
   std::size_t logBytes_ = std::numeric_limits<std::size_t>::max();
+  bool trialExpected_ = true;
 };
 
 } // namespace btfd::loader

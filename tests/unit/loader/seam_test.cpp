@@ -201,6 +201,26 @@ TEST_F(LoadingSeam, ALoadBeforeTheSpecIsBuiltFailsAndIsCounted) {
   EXPECT_GT(seamCounters().missed, before.missed);
 }
 
+TEST_F(LoadingSeam, TheTrialProgramIsAnsweredOnceAScope) {
+  const auto spec = KernelSpec::build({}, 1);
+  ASSERT_TRUE(spec) << spec.error().message;
+  lend(*spec);
+  const std::uint64_t before = seamCounters().trialsAnswered;
+  EXPECT_EQ(load("tp_btf.o"), 0);
+  EXPECT_EQ(seamCounters().trialsAnswered, before) << "libbpf without a scope is as it is";
+  const SeamScope scope;
+  EXPECT_EQ(load("tp_btf.o"), 0);
+  EXPECT_EQ(seamCounters().trialsAnswered, before + 1);
+  EXPECT_EQ(load("tp_btf.o"), 0) << "with a trial by the kernel";
+  EXPECT_EQ(seamCounters().trialsAnswered, before + 1);
+}
+
+TEST_F(LoadingSeam, AProbeThatLooksLikeTheTrialProgramIsTheKernels) {
+  SeamScope scope;
+  EXPECT_FALSE(scope.isTrialProgram(BPF_PROG_TYPE_SOCKET_FILTER, "named", 2));
+  EXPECT_FALSE(scope.isTrialProgram(BPF_PROG_TYPE_SOCKET_FILTER, nullptr, 2)) << "not the first";
+}
+
 TEST_F(LoadingSeam, ARefusedProgramAndMapAreNamed) {
   const object::LibbpfLog quiet;
   const SeamScope scope;
