@@ -63,6 +63,13 @@ struct Config {
     bool operator==(const Workers&) const = default;
   };
 
+  struct Cache {
+    /// Of all relocated objects that are kept for the next load; 0: none is.
+    std::size_t maxBytes = std::size_t{64} << 20;
+
+    bool operator==(const Cache&) const = default;
+  };
+
   struct Limits {
     /// limits.deadlineMs: for a job whose request names none.
     std::chrono::milliseconds deadline{60'000};
@@ -97,6 +104,7 @@ struct Config {
   std::string bpffs = "/sys/fs/bpf/btfd";
   KernelBtf kernelBtf;
   Workers workers;
+  Cache cache;
   Limits limits;
   Log log;
 

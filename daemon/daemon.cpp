@@ -258,6 +258,7 @@ Result<void> Daemon::reload() {
   manager_.reloading();
   auto loaded = loadConfig(options_);
   if (loaded) {
+    config_.cache = loaded->cache;
     config_.limits = loaded->limits;
     config_.log = loaded->log;
     setLogLevel(config_.log.level);

@@ -183,6 +183,9 @@ constexpr std::array kKeys{
     Key{"kernelBtf", "modules", [](const json& v, Config& c) { return readBool(v, c.kernelBtf.modules); }},
     // Each worker is a process; machines with more cores gain nothing, since the kernel serialises much of a load.
     Key{"workers", "count", [](const json& v, Config& c) { return readInteger(v, 0, 1024, c.workers.count); }},
+    // 0: none is kept.
+    Key{"cache", "maxBytes",
+        [](const json& v, Config& c) { return readInteger(v, 0, 16 * 1024 * kMiB, c.cache.maxBytes); }},
     Key{"limits", "deadlineMs", [](const json& v, Config& c) { return readMilliseconds(v, c.limits.deadline); }},
     Key{"limits", "maximumDeadlineMs",
         [](const json& v, Config& c) { return readMilliseconds(v, c.limits.maximumDeadline); }},

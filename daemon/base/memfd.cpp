@@ -8,13 +8,11 @@
 
 namespace btfd {
 
-Result<UniqueFd> sealedMemfd(const std::string& name, std::span<const std::byte> content) {
-  UniqueFd memfd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!memfd) {
-    return failErrno("cannot make a memfd", errno);
-  }
+namespace {
+
+Result<void> writeAll(BorrowedFd file, std::span<const std::byte> content) {
   while (!content.empty()) {
-    const ssize_t put = ::write(memfd.get(), content.data(), content.size());
+    const ssize_t put = ::write(file.get(), content.data(), content.size());
     if (put < 0 && errno == EINTR) {
       continue;
     }
@@ -22,6 +20,25 @@ Result<UniqueFd> sealedMemfd(const std::string& name, std::span<const std::byte>
       return failErrno("cannot fill a memfd", errno);
     }
     content = content.subspan(static_cast<std::size_t>(put));
+  }
+  return {};
+}
+
+} // namespace
+
+Result<UniqueFd> sealedMemfd(const std::string& name, std::span<const std::byte> content) {
+  return sealedMemfd(name, {content});
+}
+
+Result<UniqueFd> sealedMemfd(const std::string& name, std::initializer_list<std::span<const std::byte>> parts) {
+  UniqueFd memfd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!memfd) {
+    return failErrno("cannot make a memfd", errno);
+  }
+  for (const auto part : parts) {
+    if (auto done = writeAll(memfd, part); !done) {
+      return std::unexpected(std::move(done.error()));
+    }
   }
   if (::fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
     return failErrno("cannot seal a memfd", errno);

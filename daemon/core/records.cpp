@@ -116,6 +116,7 @@ class Reader {
     if (header_.length >= sizeof(Header)) {
       header_.relocationOffset = word(offsetof(Header, relocationOffset));
       header_.relocationLength = word(offsetof(Header, relocationLength));
+      std::memcpy(&records_.length, section_.data() + offsetof(Header, relocationLength), sizeof(records_.length));
     }
     return {};
   }
@@ -178,6 +179,19 @@ class Reader {
   Records records_;
 };
 
+/// The field of the section's header that says how long the CO-RE records are; nothing if the header is an old one,
+/// without them.
+std::span<std::byte> lengthField(std::span<std::byte> section) {
+  if (section.size() < sizeof(Header)) {
+    return {};
+  }
+  Header header{};
+  std::memcpy(&header, section.data(), sizeof(header));
+  const std::uint32_t length = header.magic == BTF_MAGIC ? header.length : __builtin_bswap32(header.length);
+  return length < sizeof(Header) ? std::span<std::byte>{}
+                                 : section.subspan(offsetof(Header, relocationLength), sizeof(std::uint32_t));
+}
+
 } // namespace
 
 bool Records::needKernel() const {
@@ -189,16 +203,13 @@ Result<Records> readRecords(std::span<const std::byte> section) {
 }
 
 void dropRecords(std::span<std::byte> section) {
-  if (section.size() < sizeof(Header)) {
-    return;
-  }
-  Header header{};
-  std::memcpy(&header, section.data(), sizeof(header));
-  const std::uint32_t length = header.magic == BTF_MAGIC ? header.length : __builtin_bswap32(header.length);
-  // The length of the header stays: libbpf then finds a table of no records. In an old header there is none.
-  if (length >= sizeof(Header)) {
-    std::memset(section.data() + offsetof(Header, relocationLength), 0, sizeof(std::uint32_t));
-  }
+  // The length of the header stays: libbpf then finds a table of no records.
+  std::ranges::fill(lengthField(section), std::byte{0});
+}
+
+void restoreRecords(std::span<std::byte> section, std::uint32_t length) {
+  const auto field = lengthField(section);
+  std::memcpy(field.data(), &length, field.size());
 }
 
 } // namespace btfd::core

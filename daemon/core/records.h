@@ -18,6 +18,8 @@ struct Records {
   std::vector<Record> records;
   /// Whether the section is in the other byte order than this machine's.
   bool foreign = false;
+  /// The field core_relo_len of the section's header as it stands there.
+  std::uint32_t length = 0;
 
   /// Whether any of them asks about the kernel, rather than about the object itself.
   [[nodiscard]] bool needKernel() const;
@@ -29,5 +31,8 @@ Result<Records> readRecords(std::span<const std::byte> section);
 
 /// Makes `section`, which readRecords has read, one without CO-RE records.
 void dropRecords(std::span<std::byte> section);
+
+/// Undoes what dropRecords has done to `section`. `length` is Records::length of what had been read.
+void restoreRecords(std::span<std::byte> section, std::uint32_t length);
 
 } // namespace btfd::core

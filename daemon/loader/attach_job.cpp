@@ -1,6 +1,7 @@
 #include "attach_job.h"
 
 #include "attach.h"
+#include "object/kept_image.h"
 #include "object/libbpf_log.h"
 #include "open_object.h"
 #include "seam.h"
@@ -43,20 +44,19 @@ void chooseOnly(struct bpf_object& object, const struct bpf_program& program) {
 
 } // namespace
 
-Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors& descriptors,
-                               const JobLimits& limits) {
+Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors& descriptors) {
   const object::LibbpfLog log;
   const auto image = descriptors.take(request.at("image"), "image");
   const auto held = descriptors.take(request.at("programDescriptor"), "programDescriptor");
   if (!image || !held) {
     return std::unexpected(image ? held.error() : image.error());
   }
-  auto given = readObject(*image, limits);
-  if (!given) {
-    return std::unexpected(std::move(given.error()));
+  const auto kept =
+      request.value("relocated", false) ? object::KeptImage::open(*image) : object::KeptImage::ofFile(*image);
+  if (!kept) {
+    return invalidObject(kept.error().message);
   }
-  given->core.drop(given->bytes); // the program that is held has been relocated
-  auto opened = openObject(*given, request.value("name", ""), {}, log);
+  auto opened = openObject(kept->object(), request.value("name", ""), {}, log);
   if (!opened) {
     return std::unexpected(std::move(opened.error()));
   }

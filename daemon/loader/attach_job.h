@@ -14,9 +14,10 @@ namespace btfd::loader {
 /// descriptor that is held, and the seam answers libbpf's load of the program with the held program: nothing is loaded
 /// again, and all of libbpf's attach functions work.
 ///
-/// `request`: "image", "programDescriptor" and "maps" (name to descriptor) as indexes; "name" of the object; "program";
-/// "target", an io.btfd.AttachTarget. The answer's body: "link", as in runLoadJob's.
-Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors& descriptors, const JobLimits& limits);
+/// `request`: "image", which is a KeptImage if "relocated", else an object file; "programDescriptor" and "maps" (name
+/// to descriptor) as indexes; "name" of the object; "program"; "target", an io.btfd.AttachTarget. The answer's body:
+/// "link", as in runLoadJob's.
+Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors& descriptors);
 
 /// Takes filters off their sockets. All other links, programs and maps end when the caller closes the job's
 /// descriptors, for which the kernel may make it wait: that is why it is a job.

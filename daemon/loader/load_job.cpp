@@ -6,6 +6,7 @@
 #include "diagnosis.h"
 #include "json_variable.h"
 #include "load_diagnosis.h"
+#include "object/kept_image.h"
 #include "object/libbpf_log.h"
 #include "open_object.h"
 #include "relocations.h"
@@ -20,26 +21,12 @@
 #include <optional>
 #include <span>
 
-#include <fcntl.h>
-
 namespace btfd::loader {
 
 namespace {
 
 /// What the verifier's logs of all programs together may take in an answer, unless a single one may take more.
 constexpr std::size_t kLogsBytes = std::size_t{2} << 20;
-
-/// The object file as something that nobody can change any more: the client's own memfd if it is sealed, else a copy.
-Result<UniqueFd> immutableImage(BorrowedFd given, const object::ClientBytes& bytes) {
-  if (!bytes.isMapping()) {
-    return sealedMemfd("btfd-object", bytes.bytes());
-  }
-  UniqueFd duplicate(::fcntl(given.get(), F_DUPFD_CLOEXEC, 3));
-  if (!duplicate) {
-    return failErrno("cannot duplicate the object's descriptor", errno);
-  }
-  return duplicate;
-}
 
 nlohmann::json describeProgram(const struct bpf_program& program, JobReply& reply) {
   struct bpf_prog_info info{};
@@ -80,14 +67,14 @@ class LoadJob {
  public:
   LoadJob(const nlohmann::json& request, RequestDescriptors& descriptors, const JobLimits& limits,
           VerifierLogBuffer& verifierLog)
-      : parameters_(request.at("parameters")), pinDirectory_(request.value("pinDirectory", "")),
+      : request_(request), parameters_(request.at("parameters")), pinDirectory_(request.value("pinDirectory", "")),
         descriptors_(descriptors), limits_(limits), verifierLog_(verifierLog) {}
 
   Outcome<JobReply> run() {
     // Each step leaves what it made in members whose destructors undo it: a failure at any of them leaves nothing.
     for (const auto step : {&LoadJob::open, &LoadJob::choosePrograms, &LoadJob::checkDescription,
                             &LoadJob::checkRelocations, &LoadJob::changeMaps, &LoadJob::setVariables,
-                            &LoadJob::prepareVerifierLog, &LoadJob::load, &LoadJob::attach}) {
+                            &LoadJob::prepareVerifierLog, &LoadJob::load, &LoadJob::attach, &LoadJob::makeImage}) {
       if (auto done = (this->*step)(); !done) {
         detachAll();
         return std::unexpected(std::move(done.error()));
@@ -102,24 +89,23 @@ class LoadJob {
     if (!file) {
       return std::unexpected(file.error());
     }
-    auto given = readObject(*file, limits_);
+    file_ = *file;
+    auto given = readObject(file_, limits_);
     if (!given) {
       return std::unexpected(std::move(given.error()));
     }
     given_ = std::move(*given);
-    // Both are of the object as the client gave it: before its relocations are applied.
-    digest_ = given_->bytes.digest();
-    auto image = immutableImage(*file, given_->bytes);
-    if (!image) {
-      return invalidObject(image.error().message);
+    digest_ = given_->digest(); // of the object as the client gave it
+    if (auto relocated = takeKept(); !relocated) {
+      return std::unexpected(std::move(relocated.error()));
     }
-    image_ = std::move(*image);
-    auto relocations = Relocations::apply(*given_);
-    if (!relocations) {
-      return std::unexpected(std::move(relocations.error()));
+    if (!kept_) {
+      if (auto relocated = relocate(); !relocated) {
+        return relocated;
+      }
     }
-    relocations_ = std::move(*relocations);
-    auto opened = openObject(*given_, parameters_.value("name", ""), pinDirectory_, log_);
+    auto opened =
+        openObject(kept_ ? kept_->object() : given_->bytes(), parameters_.value("name", ""), pinDirectory_, log_);
     if (!opened) {
       return std::unexpected(std::move(opened.error()));
     }
@@ -128,6 +114,57 @@ class LoadJob {
       return invalidObject(std::move(why));
     }
     maps_ = MapsByName(*object_);
+    return {};
+  }
+
+  /// Takes what was kept of the object, if the request has it.
+  Outcome<void> takeKept() {
+    const auto kept = request_.find("kept");
+    if (kept == request_.end() || kept->at("digest") != digest_) {
+      return {};
+    }
+    const auto image = descriptors_.take(kept->at("image"), "kept.image");
+    if (!image) {
+      return std::unexpected(image.error());
+    }
+    auto opened = object::KeptImage::open(*image);
+    if (!opened) {
+      return invalidObject(opened.error().message);
+    }
+    kept_ = std::move(*opened);
+    return {};
+  }
+
+  Outcome<void> relocate() {
+    auto relocations = Relocations::apply(*given_);
+    if (!relocations) {
+      return std::unexpected(std::move(relocations.error()));
+    }
+    relocations_ = std::move(*relocations);
+    return {};
+  }
+
+  /// The object file as something that nobody can change any more: the client's own memfd if it is sealed, else a copy.
+  Result<UniqueFd> sealedFile() {
+    if (!given_->isMapping()) {
+      return sealedMemfd("btfd-object", given_->bytes());
+    }
+    UniqueFd duplicate = file_.duplicate();
+    if (!duplicate) {
+      return failErrno("cannot duplicate the object's descriptor", errno);
+    }
+    return duplicate;
+  }
+
+  Outcome<void> makeImage() {
+    if (kept_) {
+      return {};
+    }
+    auto image = relocations_.all().empty() ? sealedFile() : object::KeptImage::make(*given_, relocations_.done());
+    if (!image) {
+      return invalidObject(image.error().message);
+    }
+    image_ = std::move(*image);
     return {};
   }
 
@@ -275,7 +312,7 @@ class LoadJob {
     return *error == 0 ? Outcome<void>{} : std::unexpected(loadFailure(*error));
   }
 
-  Failure loadFailure(int code) const {
+  Failure loadFailure(int code) {
     nlohmann::json parameters;
     const SeamReport& report = seam_.report();
     std::string what = "cannot load the object";
@@ -313,8 +350,13 @@ class LoadJob {
     return {"io.btfd.LoadFailed", std::move(parameters)};
   }
 
-  void addVerifierLog(const std::string& program, int code, std::string& why, nlohmann::json& parameters) const {
+  void addVerifierLog(const std::string& program, int code, std::string& why, nlohmann::json& parameters) {
     const std::string_view log = verifierLog_.text();
+    if (kept_) {
+      if (auto relocations = Relocations::ofKept(*kept_)) {
+        relocations_ = std::move(*relocations);
+      }
+    }
     if (const auto* relocation = relocations_.reached(program, seam_.report().failedFunctions, log)) {
       why += ": it reaches code that this kernel cannot satisfy: " + relocations_.sentence(*relocation) +
              "; guard the code with bpf_core_field_exists() or the like";
@@ -397,7 +439,13 @@ class LoadJob {
     }
     reply.body["object"] = std::move(object);
     reply.body["pinned"] = std::move(pinned);
-    reply.body["image"] = reply.add(std::move(image_));
+    if (image_) {
+      reply.body["image"] = reply.add(std::move(image_));
+      reply.body["relocated"] = !relocations_.all().empty();
+      if (relocations_.isForAll()) {
+        reply.body["generation"] = relocations_.done().generation;
+      }
+    }
     if (!seam_.report().verifierLogs.empty()) {
       auto& logs = reply.body["verifierLogs"];
       for (const auto& [program, log] : seam_.report().verifierLogs) {
@@ -415,6 +463,7 @@ class LoadJob {
     return found == parameters_.end() || !found->is_object() ? kEmpty : *found;
   }
 
+  const nlohmann::json& request_;
   const nlohmann::json& parameters_;
   std::string pinDirectory_;
   RequestDescriptors& descriptors_;
@@ -423,7 +472,10 @@ class LoadJob {
   std::size_t described_ = 0;
   object::LibbpfLog log_;
   SeamScope seam_;
-  std::optional<GivenObject> given_;
+  BorrowedFd file_{-1};
+  std::optional<object::ClientBytes> given_;
+  /// The same object, relocated by a job before this one.
+  std::optional<object::KeptImage> kept_;
   Relocations relocations_;
   UniqueFd image_;
   std::string digest_;

@@ -1,6 +1,5 @@
 #include "open_object.h"
 
-#include "object/checked_image.h"
 #include "seam.h"
 
 #include <bpf/btf.h>
@@ -35,7 +34,7 @@ Outcome<void> checkPins(struct bpf_object& object) {
 
 } // namespace
 
-Outcome<GivenObject> readObject(BorrowedFd file, const JobLimits& limits) {
+Outcome<object::ClientBytes> readObject(BorrowedFd file, const JobLimits& limits) {
   auto bytes = object::ClientBytes::read(file, limits.objectBytes);
   if (!bytes && bytes.error().code == EFBIG) {
     return std::unexpected(limitExceeded(bytes.error().message, "objectBytes", limits.objectBytes));
@@ -43,20 +42,12 @@ Outcome<GivenObject> readObject(BorrowedFd file, const JobLimits& limits) {
   if (!bytes) {
     return invalidObject(bytes.error().message);
   }
-  const auto image = object::CheckedImage::check(*bytes);
-  if (!image) {
-    return invalidObject(image.error().message);
-  }
-  auto core = object::CoreRecords::read(*image);
-  if (!core) {
-    return invalidObject(core.error().message);
-  }
-  return GivenObject{.bytes = std::move(*bytes), .core = std::move(*core)};
+  return std::move(*bytes);
 }
 
-Outcome<ObjectHandle> openObject(const GivenObject& given, const std::string& name, const std::string& pinDirectory,
-                                 const object::LibbpfLog& log) {
-  auto object = object::openWithLibbpf(given.bytes.bytes(), name, pinDirectory, log);
+Outcome<ObjectHandle> openObject(std::span<const std::byte> bytes, const std::string& name,
+                                 const std::string& pinDirectory, const object::LibbpfLog& log) {
+  auto object = object::openWithLibbpf(bytes, name, pinDirectory, log);
   if (!object) {
     return invalidObject(object.error().message);
   }

@@ -6,7 +6,6 @@
 #include "job.h"
 #include "object/client_bytes.h"
 #include "object/libbpf_log.h"
-#include "object/relocate_image.h"
 
 #include <cstddef>
 #include <span>
@@ -15,19 +14,14 @@
 
 namespace btfd::loader {
 
-/// A client's object as it was read: checked, nothing of it in the kernel, not opened by libbpf yet.
-struct GivenObject {
-  object::ClientBytes bytes;
-  object::CoreRecords core;
-};
+/// Reads the object in `file`. io.btfd.InvalidObject if that is none that can be read, LimitExceeded for its size.
+Outcome<object::ClientBytes> readObject(BorrowedFd file, const JobLimits& limits);
 
-/// Reads and checks the object in `file`. What is wrong with it is io.btfd.InvalidObject.
-Outcome<GivenObject> readObject(BorrowedFd file, const JobLimits& limits);
-
-/// Opens what was read, as it is now. `name` is what it is to be called, if empty "object"; maps that it wants
-/// pinned by name go below `pinDirectory`. What libbpf finds wrong with it is io.btfd.InvalidObject.
-Outcome<ObjectHandle> openObject(const GivenObject& given, const std::string& name, const std::string& pinDirectory,
-                                 const object::LibbpfLog& log);
+/// Opens an object that has been checked and relocated; `bytes` must outlive it. `name` is what it is to be called, if
+/// empty "object"; maps that it wants pinned by name go below `pinDirectory`. What libbpf finds wrong with it is
+/// io.btfd.InvalidObject.
+Outcome<ObjectHandle> openObject(std::span<const std::byte> bytes, const std::string& name,
+                                 const std::string& pinDirectory, const object::LibbpfLog& log);
 
 /// bpf_object__load: what it fails with as a positive errno value, 0 for success. io.btfd.NoKernelBtf if libbpf has
 /// asked for kernel BTF and there was none to lend.

@@ -1,7 +1,7 @@
 #include "relocations.h"
 
 #include "diagnosis.h"
-#include "object/relocation_report.h"
+#include "object/checked_image.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -15,36 +15,77 @@ constexpr std::size_t kMostRecords = 50;
 
 } // namespace
 
-Outcome<Relocations> Relocations::apply(GivenObject& given) {
+Outcome<Relocations> Relocations::apply(object::ClientBytes& bytes) {
+  const auto image = object::CheckedImage::check(bytes);
+  if (!image) {
+    return invalidObject(image.error().message);
+  }
+  auto records = object::CoreRecords::read(*image);
+  if (!records) {
+    return invalidObject(records.error().message);
+  }
   Relocations relocations;
-  relocations.records_ = &given.core;
-  if (given.core.needKernel()) {
+  relocations.records_ = std::move(*records);
+  if (relocations.records_.needKernel()) {
     const LentSpec lent = kernelSpec();
     if (lent.state == KernelSpecState::libbpfsOwn) {
-      return relocations; // libbpf does it
+      relocations.leftToLibbpf_ = true;
+      return relocations;
     }
     if (lent.spec == nullptr) {
       return noKernelBtf("the object has CO-RE relocations, which need kernel BTF");
     }
     relocations.targets_ = core::Targets(*lent.spec);
+    relocations.done_.generation = lent.spec->generation();
   }
-  relocations.relocations_ = given.core.relocate(given.bytes, relocations.targets_);
+  relocations.done_.relocations = relocations.records_.relocate(bytes, relocations.targets_);
+  relocations.done_.recordsLength = relocations.records_.length();
   return relocations;
+}
+
+Result<Relocations> Relocations::ofKept(object::KeptImage& image) {
+  auto records = image.restoreRecords();
+  if (!records) {
+    return std::unexpected(std::move(records.error()));
+  }
+  Relocations relocations;
+  relocations.records_ = std::move(*records);
+  relocations.done_ = image.relocated();
+  const LentSpec lent = kernelSpec();
+  if (lent.spec != nullptr) {
+    relocations.targets_ = core::Targets(*lent.spec);
+  }
+  relocations.areModulesResident_ = lent.spec != nullptr && lent.spec->generation() == relocations.done_.generation;
+  return relocations;
+}
+
+bool Relocations::areTypesResident(const core::Relocation& relocation) const {
+  if (done_.generation == object::Relocated::kOfOtherBtf) {
+    return false;
+  }
+  // Ids of vmlinux are the same in each generation of the running kernel's BTF; those of modules may not be.
+  return areModulesResident_ || (relocation.type.target == 0 && relocation.other.target == 0);
+}
+
+bool Relocations::isForAll() const {
+  return !leftToLibbpf_ && std::ranges::none_of(done_.relocations, [](const core::Relocation& relocation) {
+    return relocation.outcome == core::Outcome::failed;
+  });
 }
 
 Outcome<void> Relocations::check(struct bpf_object& object) const {
   const auto isToBeLoaded = [&](const core::Relocation& relocation) {
-    if (records_->isShared(relocation)) {
+    if (records_.isShared(relocation)) {
       return true;
     }
-    const std::string function(records_->functionOf(relocation));
+    const std::string function(records_.functionOf(relocation));
     const struct bpf_program* program = bpf_object__find_program_by_name(&object, function.c_str());
     return program != nullptr && bpf_program__autoload(program);
   };
   const core::Relocation* first = nullptr;
   std::size_t failed = 0;
   auto described = nlohmann::json::array();
-  for (const core::Relocation& relocation : relocations_) {
+  for (const core::Relocation& relocation : done_.relocations) {
     if (relocation.outcome == core::Outcome::failed && isToBeLoaded(relocation)) {
       first = first == nullptr ? &relocation : first;
       if (++failed <= kMostRecords) {
@@ -61,7 +102,7 @@ Outcome<void> Relocations::check(struct bpf_object& object) const {
   parameters["stage"] = "relocation";
   parameters["errno"] = EINVAL;
   parameters["errnoName"] = errnoName(EINVAL);
-  if (const auto function = records_->functionOf(*first); !function.empty()) {
+  if (const auto function = records_.functionOf(*first); !function.empty()) {
     parameters["program"] = function;
   }
   parameters["relocations"] = std::move(described);
@@ -71,31 +112,41 @@ Outcome<void> Relocations::check(struct bpf_object& object) const {
 const core::Relocation* Relocations::reached(std::string_view program, const std::vector<LoadedFunction>& functions,
                                              std::string_view verifierLog) const {
   const auto instruction = poisonedInstruction(verifierLog);
-  if (!instruction || relocations_.empty()) {
+  if (!instruction || done_.relocations.empty()) {
     return nullptr;
   }
   std::string_view function = program;
   std::uint32_t begin = 0;
   for (const LoadedFunction& each : functions) {
-    const struct btf_type* type = records_->types().find(each.type);
+    const struct btf_type* type = records_.types().find(each.type);
     if (each.instruction <= *instruction && each.instruction >= begin && type != nullptr) {
       begin = each.instruction;
-      function = records_->types().string(type->name_off);
+      function = records_.types().string(type->name_off);
     }
   }
-  const auto found = std::ranges::find_if(relocations_, [&](const core::Relocation& relocation) {
-    return relocation.outcome == core::Outcome::poisoned && records_->functionOf(relocation) == function &&
-           records_->instructionOf(relocation) == *instruction - begin;
+  const auto found = std::ranges::find_if(done_.relocations, [&](const core::Relocation& relocation) {
+    return relocation.outcome == core::Outcome::poisoned && records_.functionOf(relocation) == function &&
+           records_.instructionOf(relocation) == *instruction - begin;
   });
-  return found == relocations_.end() ? nullptr : &*found;
+  return found == done_.relocations.end() ? nullptr : &*found;
 }
 
 std::string Relocations::sentence(const core::Relocation& relocation) const {
-  return object::sentence(object::describe(*records_, targets_, relocation));
+  return object::sentence(report(relocation));
+}
+
+object::RelocationReport Relocations::report(const core::Relocation& relocation) const {
+  if (areTypesResident(relocation)) {
+    return object::describe(records_, targets_, relocation);
+  }
+  core::Relocation withoutTypes = relocation;
+  withoutTypes.type = {};
+  return object::describe(records_, targets_, withoutTypes,
+                          "the kernel BTF that it was resolved against is not resident any more");
 }
 
 nlohmann::json Relocations::record(const core::Relocation& relocation) const {
-  return object::toJson(object::describe(*records_, targets_, relocation));
+  return object::toJson(report(relocation));
 }
 
 } // namespace btfd::loader

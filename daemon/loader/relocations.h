@@ -3,8 +3,10 @@
 #include "core/candidates.h"
 #include "failure.h"
 #include "job.h"
+#include "object/client_bytes.h"
+#include "object/kept_image.h"
 #include "object/relocate_image.h"
-#include "open_object.h"
+#include "object/relocation_report.h"
 #include "seam.h"
 
 #include <nlohmann/json.hpp>
@@ -15,17 +17,21 @@
 
 namespace btfd::loader {
 
-/// What became of the CO-RE relocations of the object that a job is about. Refers to the object's records and to the
+/// What became of the CO-RE relocations of the object that a job is about. Refers to the object's bytes and to the
 /// resident spec.
 class Relocations {
  public:
   /// No relocations.
   Relocations() = default;
 
-  /// Resolves the records of `given` against the spec that this process was lent, and writes the results into its
-  /// bytes; libbpf then finds none left to do. io.btfd.NoKernelBtf if something is asked about the kernel and nothing
-  /// was lent.
-  static Outcome<Relocations> apply(GivenObject& given);
+  /// Checks the object in `bytes`, resolves its records against the spec that this process was lent, and writes the
+  /// results into `bytes`; libbpf then finds none left to do. io.btfd.InvalidObject for what is wrong with the object,
+  /// io.btfd.NoKernelBtf if something is asked about the kernel and nothing was lent.
+  static Outcome<Relocations> apply(object::ClientBytes& bytes);
+
+  /// Those of an object that was relocated before, which libbpf must not use any more. Of what was asked of a kernel
+  /// BTF that is not lent to this process, or not any more, the types that gave the answers are left out.
+  static Result<Relocations> ofKept(object::KeptImage& image);
 
   /// io.btfd.LoadFailed if one that belongs to a program of `object` that is to be loaded has failed: libbpf would then
   /// load code that was not relocated. Names all of them.
@@ -39,13 +45,28 @@ class Relocations {
   /// In words: what is asked, where, and why there is no answer.
   [[nodiscard]] std::string sentence(const core::Relocation& relocation) const;
 
+  [[nodiscard]] const std::vector<core::Relocation>& all() const { return done_.relocations; }
+
+  /// What is to be kept with the object's bytes.
+  [[nodiscard]] const object::Relocated& done() const { return done_; }
+
+  /// Whether the bytes that `apply` was given are what anybody's load of the same object would make of it now: none of
+  /// the relocations has failed, and none is left to libbpf.
+  [[nodiscard]] bool isForAll() const;
+
   /// As io.btfd's type Relocation.
   [[nodiscard]] nlohmann::json record(const core::Relocation& relocation) const;
 
  private:
-  const object::CoreRecords* records_ = nullptr;
+  object::CoreRecords records_;
   core::Targets targets_;
-  std::vector<core::Relocation> relocations_;
+  object::Relocated done_;
+  bool leftToLibbpf_ = false;
+  /// Whether `targets_` has the same modules as when the relocations were resolved.
+  bool areModulesResident_ = true;
+
+  [[nodiscard]] bool areTypesResident(const core::Relocation& relocation) const;
+  [[nodiscard]] object::RelocationReport report(const core::Relocation& relocation) const;
 };
 
 } // namespace btfd::loader

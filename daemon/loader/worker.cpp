@@ -3,6 +3,7 @@
 #include "attach_job.h"
 #include "channel.h"
 #include "check_job.h"
+#include "describe_job.h"
 #include "descriptors.h"
 #include "load_job.h"
 
@@ -123,7 +124,10 @@ class Worker {
     if (kind == "load") {
       return runLoadJob(request, descriptors, limits_, verifierLog_);
     }
-    return kind == "check" ? runCheckJob(request, descriptors, limits_) : runAttachJob(request, descriptors, limits_);
+    if (kind == "check") {
+      return runCheckJob(request, descriptors, limits_);
+    }
+    return kind == "describe" ? runDescribeJob(request, descriptors) : runAttachJob(request, descriptors);
   }
 
   UniqueFd channel_;

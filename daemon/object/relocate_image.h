@@ -24,6 +24,9 @@ class CoreRecords {
 
   [[nodiscard]] bool empty() const { return records_.records.empty(); }
 
+  /// What core::restoreRecords needs.
+  [[nodiscard]] std::uint32_t length() const { return records_.length; }
+
   [[nodiscard]] std::size_t size() const { return records_.records.size(); }
 
   /// Resolves the records against `targets` and writes the results into `image`, which is a copy of the image.

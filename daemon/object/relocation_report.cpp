@@ -25,6 +25,8 @@ RelocationReport describe(const CoreRecords& records, const core::Targets& targe
   report.access = core::accessPath(types, relocation.record);
   report.outcome = relocation.outcome;
   report.candidates = relocation.candidates;
+  report.value = relocation.value;
+  report.localValue = relocation.localValue;
   if (relocation.type.id != 0) {
     const core::Target& target = targets[relocation.type.target];
     report.targetType = core::typeName(target.types, relocation.type.id);
@@ -49,6 +51,11 @@ nlohmann::json toJson(const RelocationReport& report) {
   record["access"] = report.access;
   record["outcome"] = core::outcomeName(report.outcome);
   record["candidates"] = report.candidates;
+  if (report.outcome == core::Outcome::resolved) {
+    // Varlink's only kind of integer has a sign.
+    record["value"] = static_cast<std::int64_t>(report.value);
+    record["localValue"] = static_cast<std::int64_t>(report.localValue);
+  }
   if (report.targetTypeId != 0) {
     record["targetType"] = report.targetType;
     record["targetTypeId"] = report.targetTypeId;

@@ -24,6 +24,9 @@ struct RelocationReport {
   core::Outcome outcome = core::Outcome::failed;
   /// How many of the kernel's types were looked at.
   std::uint32_t candidates = 0;
+  /// If it was resolved: the value that the instruction has now, and the one that the object was compiled with.
+  std::uint64_t value = 0;
+  std::uint64_t localValue = 0;
   /// The type that gave the value: its name, id and the BTF that it is in; id 0 if none did.
   std::string targetType;
   core::TypeId targetTypeId = 0;

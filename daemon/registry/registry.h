@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -62,8 +63,12 @@ struct Object {
   std::string digest;
   std::chrono::system_clock::time_point loadedAt;
   std::chrono::microseconds loadDuration{};
-  /// The object file, for attaching later.
-  UniqueFd image;
+  /// What is kept of the object file, for attaching later. Objects of the same file may share it.
+  std::shared_ptr<const UniqueFd> image;
+  /// Whether it had CO-RE relocations, so that `image` is more than the file (object/kept_image.h).
+  bool relocated = false;
+  /// Whether the load found the image kept, so that nothing was relocated.
+  bool imageReused = false;
   /// Paths of maps that libbpf pinned by name.
   std::vector<std::string> pinned;
   std::vector<Program> programs;

@@ -23,9 +23,10 @@ loader::Failure noSuchProgram(const registry::Object& object, const std::string&
 /// What the daemon holds of an object and its job needs, behind the client's descriptors, so that the indexes of these
 /// stay what they are.
 Result<void> addHeld(const registry::Object& object, const registry::Program& program, Job& job) {
-  std::vector<BorrowedFd> held{object.image, program.descriptor};
+  std::vector<BorrowedFd> held{*object.image, program.descriptor};
   const std::size_t first = job.descriptors.size();
   job.body["image"] = first;
+  job.body["relocated"] = object.relocated;
   job.body["programDescriptor"] = first + 1;
   job.body["maps"] = nlohmann::json::object();
   for (const registry::Map& map : object.maps) {

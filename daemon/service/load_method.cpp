@@ -8,8 +8,11 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cerrno>
 #include <chrono>
 #include <utility>
+
+#include <sys/stat.h>
 
 namespace btfd::service {
 
@@ -40,6 +43,8 @@ struct LoadMethod::Request {
   std::string name;
   bool dryRun = false;
   bool wantDescriptors = false;
+  /// What was kept of the object that this one is thought to be.
+  SharedImage guessed;
   steady_clock::time_point start = steady_clock::now();
 };
 
@@ -85,7 +90,8 @@ void LoadMethod::call(varlink::Call call) {
   }
 
   const varlink::Peer peer = call.peer();
-  auto request = std::make_shared<Request>(Request{.call = std::move(call), .peer = peer, .labels = {}, .name = {}});
+  auto request = std::make_shared<Request>(
+      Request{.call = std::move(call), .peer = peer, .labels = {}, .name = {}, .guessed = {}});
   request->labels = labelsOf(parameters);
   request->name = objectNameOf(parameters, descriptors);
   if (!request->name.empty()) {
@@ -98,6 +104,7 @@ void LoadMethod::call(varlink::Call call) {
   job.body["job"] = "load";
   job.body["parameters"] = std::move(parameters);
   job.body["pinDirectory"] = objects_.pinDirectoryOf(peer.uid);
+  guessImage(*request, job);
   objects_.loadBegan(peer.uid);
   jobs_.submit(
       std::shared_ptr<varlink::Call>(request, &request->call), std::move(job),
@@ -112,8 +119,52 @@ void LoadMethod::call(varlink::Call call) {
       [this, owner = peer.uid] { objects_.loadEnded(owner); });
 }
 
+/// Lends the worker what was kept of the object, if it is one that was loaded before.
+void LoadMethod::guessImage(Request& request, Job& job) {
+  const auto& spec = kernelBtf_.spec();
+  auto image = images_.guess(request.peer.uid, request.name, spec ? spec->generation() : 0);
+  if (!image) {
+    return;
+  }
+  UniqueFd duplicate = BorrowedFd(*image->memfd).duplicate();
+  if (!duplicate) {
+    return; // it goes without
+  }
+  job.body["kept"]["digest"] = std::move(image->digest);
+  job.body["kept"]["image"] = job.descriptors.size();
+  job.descriptors.push_back(std::move(duplicate));
+  request.guessed = std::move(image->memfd);
+}
+
+/// Gives `object` its image: the one that was guessed, or what the worker has made, which is kept for others then.
+Result<void> LoadMethod::takeImage(Request& request, const nlohmann::json& answer, registry::Object& object) {
+  if (!object.image) {
+    object.image = std::move(request.guessed);
+    object.relocated = true;
+    object.imageReused = true;
+    return object.image ? Result<void>{} : fail("a worker's answer has no image of the object", EPROTO);
+  }
+  const auto generation = answer.find("generation");
+  struct stat status{};
+  if (object.relocated && generation != answer.end() && generation->is_number_unsigned() &&
+      ::fstat(object.image->get(), &status) == 0) {
+    images_.keep(request.peer.uid, request.name,
+                 {.digest = object.digest,
+                  .generation = generation->get<std::uint64_t>(),
+                  .bytes = static_cast<std::size_t>(status.st_size),
+                  .memfd = object.image},
+                 config_.cache.maxBytes);
+  }
+  return {};
+}
+
 void LoadMethod::loaded(const std::shared_ptr<Request>& request, loader::ChannelMessage message) {
   auto object = takeObject(message);
+  if (object) {
+    if (auto taken = takeImage(*request, message.body, *object); !taken) {
+      object = std::unexpected(std::move(taken.error()));
+    }
+  }
   if (!object) {
     spdlog::error("{}", object.error().message);
     request->call.systemError(EPROTO);

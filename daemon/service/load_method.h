@@ -3,7 +3,9 @@
 #include "config/config.h"
 #include "event_bus.h"
 #include "held_objects.h"
+#include "image_cache.h"
 #include "job_submission.h"
+#include "kernel_btf.h"
 #include "varlink/call.h"
 
 #include <memory>
@@ -14,8 +16,9 @@ namespace btfd::service {
 class LoadMethod {
  public:
   /// All of them must outlive it.
-  LoadMethod(const config::Config& config, HeldObjects& objects, JobSubmission& jobs, EventBus& events)
-      : config_(config), objects_(objects), jobs_(jobs), events_(events) {}
+  LoadMethod(const config::Config& config, const KernelBtf& kernelBtf, HeldObjects& objects, JobSubmission& jobs,
+             EventBus& events)
+      : config_(config), kernelBtf_(kernelBtf), objects_(objects), jobs_(jobs), events_(events) {}
 
   void call(varlink::Call call);
 
@@ -23,15 +26,19 @@ class LoadMethod {
   struct Request;
 
   static loader::Outcome<void> checkDescription(const registry::Object& object, const Request& request);
+  void guessImage(Request& request, Job& job);
+  Result<void> takeImage(Request& request, const nlohmann::json& answer, registry::Object& object);
   void loaded(const std::shared_ptr<Request>& request, loader::ChannelMessage message);
   void failed(const std::shared_ptr<Request>& request, const loader::Failure& failure);
   void answerDryRun(const std::shared_ptr<Request>& request, registry::Object object, nlohmann::json verifierLogs);
   void undo(const std::shared_ptr<Request>& request, registry::Object object, loader::Failure failure);
 
   const config::Config& config_;
+  const KernelBtf& kernelBtf_;
   HeldObjects& objects_;
   JobSubmission& jobs_;
   EventBus& events_;
+  ImageCache images_;
 };
 
 } // namespace btfd::service

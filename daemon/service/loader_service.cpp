@@ -6,6 +6,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cerrno>
+#include <memory>
 #include <utility>
 
 #include <sys/utsname.h>
@@ -13,9 +15,9 @@
 namespace btfd::service {
 
 LoaderService::LoaderService(Parts parts)
-    : policy_(parts.policy), kernelBtf_(parts.kernelBtf), events_(parts.events),
+    : config_(parts.config), policy_(parts.policy), kernelBtf_(parts.kernelBtf), events_(parts.events),
       objects_(parts.config.bpffs, parts.workers, parts.events), jobs_(parts.workers, parts.kernelBtf),
-      load_(parts.config, objects_, jobs_, parts.events),
+      load_(parts.config, parts.kernelBtf, objects_, jobs_, parts.events),
       attach_(parts.config, parts.policy, objects_, jobs_, parts.events), check_(parts.config, jobs_),
       list_(objects_.registry()) {}
 
@@ -78,10 +80,47 @@ void LoaderService::describe(varlink::Call call) {
     answerNoSuchObject(call, id);
     return;
   }
+  const bool withRelocations = call.parameters().value("relocations", false);
+  if (withRelocations && object->relocated) {
+    describeRelocations(std::move(call), *object);
+    return;
+  }
   AnswerDescriptors none(false);
   nlohmann::json reply;
   reply["object"] = toJson(*object, none);
+  if (withRelocations) {
+    reply["relocations"] = nlohmann::json::array();
+    reply["relocationsLeftOut"] = 0;
+  }
   call.reply(reply);
+}
+
+/// Has a worker say what became of them, as that takes a look at the object's BTF, which the client has made.
+void LoaderService::describeRelocations(varlink::Call call, const registry::Object& object) {
+  Job job{
+      .body = {}, .descriptors = {}, .party = partyOf(call.peer()), .deadline = config_.limits.deadline, .done = {}};
+  job.descriptors.push_back(BorrowedFd(*object.image).duplicate());
+  if (!job.descriptors.front()) {
+    answerFailure(call, failureOf(Error{.message = "cannot duplicate a descriptor", .code = errno}));
+    return;
+  }
+  job.body["job"] = "describe";
+  job.body["image"] = 0;
+  AnswerDescriptors none(false);
+  auto reply = std::make_shared<nlohmann::json>();
+  (*reply)["object"] = toJson(object, none); // as it is now: it may be gone when the worker answers
+  const auto kept = std::make_shared<varlink::Call>(std::move(call));
+  jobs_.submit(
+      kept, std::move(job),
+      [kept, reply](JobSubmission::Outcome&& outcome) {
+        if (!outcome) {
+          answerFailure(*kept, outcome.error());
+          return;
+        }
+        reply->update(outcome->body);
+        answer(*kept, *reply, AnswerDescriptors(false));
+      },
+      [] {});
 }
 
 void LoaderService::getDescriptors(varlink::Call call) {

@@ -43,6 +43,9 @@ class LoaderService {
   void getDescriptors(varlink::Call call);
   void describeKernel(varlink::Call call);
 
+  void describeRelocations(varlink::Call call, const registry::Object& object);
+
+  const config::Config& config_;
   const policy::Policy& policy_;
   KernelBtf& kernelBtf_;
   EventBus& events_;

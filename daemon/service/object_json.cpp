@@ -125,7 +125,11 @@ class AnswerReader {
     for (const auto& each : json.at("links")) {
       object.links.push_back(link(each));
     }
-    object.image = descriptor(body.at("image"));
+    if (const auto image = body.find("image"); image != body.end()) {
+      object.relocated = body.at("relocated").get<bool>();
+      // What is no copy of ours is the client's own memfd.
+      object.image = std::make_shared<const UniqueFd>(descriptor(*image));
+    }
     object.pinned = body.at("pinned").get<std::vector<std::string>>();
     return object;
   }
@@ -166,6 +170,7 @@ nlohmann::json toJson(const registry::Object& object, AnswerDescriptors& descrip
   json["ownerUid"] = object.owner;
   json["lifetime"] = "session";
   json["digest"] = object.digest;
+  json["imageReused"] = object.imageReused;
   json["loadedAtUSec"] = microseconds(object.loadedAt.time_since_epoch());
   json["loadDurationUSec"] = object.loadDuration.count();
   const auto list = [&](const char* name, const auto& entries) {

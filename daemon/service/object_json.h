@@ -47,8 +47,8 @@ std::size_t describedBytes(const registry::Link& link);
 /// io.btfd.KernelSpec
 nlohmann::json toJson(const btf::KernelSpec& spec);
 
-/// Takes a load job's answer (see loader/load_job.h) apart: digest, image, pins, programs, maps and links. The error is
-/// for a worker whose answer makes no sense, from which nothing is believed.
+/// Takes a load job's answer (see loader/load_job.h) apart: digest, pins, programs, maps, links, and the image if there
+/// is one. The error is for a worker whose answer makes no sense, from which nothing is believed.
 Result<registry::Object> takeObject(loader::ChannelMessage& answer);
 
 /// Takes an attach job's answer apart.

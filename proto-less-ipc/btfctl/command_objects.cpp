@@ -95,8 +95,11 @@ class ShowCommand : public Command {
   explicit ShowCommand(CLI::App& parent)
       : Command(parent, "show", "Show one object: its programs, maps and links",
                 "  btfctl show 7\n"
+                "  btfctl show tcpconnect --relocations\n"
+                "      with what each CO-RE relocation came to when the object was loaded\n"
                 "  btfctl show tcpconnect --json | jq -r '.object.maps[].kernelId'\n") {
     argument("OBJECT", object_, "Id or name of the object");
+    flag("--relocations", relocations_, "Show what became of the object's CO-RE relocations, too");
   }
 
   [[nodiscard]] std::string subject() const override { return "show " + object_; }
@@ -110,16 +113,26 @@ class ShowCommand : public Command {
     if (!id) {
       return std::unexpected(std::move(id).error());
     }
-    auto reply = daemon->call("Describe", {{"objectId", *id}});
+    json parameters{{"objectId", *id}};
+    if (relocations_) {
+      parameters["relocations"] = true;
+    }
+    auto reply = daemon->call("Describe", parameters);
     if (!reply) {
       return std::unexpected(std::move(reply).error());
     }
-    context.print(*reply, objectView(field(*reply, "object"), terminalWidth()));
+    std::string text = objectView(field(*reply, "object"), terminalWidth());
+    if (relocations_) {
+      text += "\n" +
+              relocationsView(field(*reply, "relocations"), numberField(*reply, "relocationsLeftOut"), terminalWidth());
+    }
+    context.print(*reply, text);
     return 0;
   }
 
  private:
   std::string object_;
+  bool relocations_ = false;
 };
 
 } // namespace

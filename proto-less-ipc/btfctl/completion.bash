@@ -42,7 +42,8 @@ _btfctl() {
       words="minimize --kernel --output $globals"
       [[ $word == -* || ${COMP_WORDS[COMP_CWORD - 1]} == btf ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$word"); return; }
       ;;
-    unload | show) words="$(_btfctl_objects) $globals" ;;
+    show) words="$(_btfctl_objects) --relocations $globals" ;;
+    unload) words="$(_btfctl_objects) $globals" ;;
     attach) words="$(_btfctl_objects) --deadline $globals" ;;
     detach) words="$(_btfctl_links) $globals" ;;
     list) words="--label --name $globals" ;;

@@ -134,6 +134,37 @@ std::string linksView(const json& links, std::size_t width) {
   return table.render(width);
 }
 
+std::string relocationsView(const json& relocations, std::int64_t leftOut, std::size_t width) {
+  if (relocations.empty()) {
+    return "No CO-RE relocations.\n";
+  }
+  Table table({{"PROGRAM", Align::Left, true},
+               {"INSN", Align::Right},
+               {"KIND"},
+               {"ASKED FOR", Align::Left, true},
+               {"OUTCOME"},
+               {"VALUE", Align::Right},
+               {"COMPILED", Align::Right},
+               {"TYPE", Align::Left, true},
+               {"IN"}});
+  std::string reasons;
+  for (const json& relocation : relocations) {
+    table.add({textField(relocation, "program"), textField(relocation, "instruction"), textField(relocation, "kind"),
+               textField(relocation, "access"), textField(relocation, "outcome"), textField(relocation, "value"),
+               textField(relocation, "localValue"), textField(relocation, "targetType"),
+               textField(relocation, "targetBtf")});
+    if (const std::string reason = textField(relocation, "reason"); !reason.empty()) {
+      reasons += textField(relocation, "program") + ", instruction " + textField(relocation, "instruction") + ": " +
+                 reason + "\n";
+    }
+  }
+  std::string text = "CO-RE relocations\n" + indented(table.render(inner(width)), 2);
+  if (leftOut > 0) {
+    text += "  and " + std::to_string(leftOut) + " more\n";
+  }
+  return text + (reasons.empty() ? "" : "\n" + reasons);
+}
+
 std::string kernelView(const json& reply, std::size_t width) {
   const json& spec = field(reply, "spec");
   const std::string title = "Linux " + textField(reply, "release");

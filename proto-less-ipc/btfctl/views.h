@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace btfd::btfctl {
@@ -17,6 +18,9 @@ std::string objectView(const nlohmann::json& object, std::size_t width);
 
 /// A table of `links`.
 std::string linksView(const nlohmann::json& links, std::size_t width);
+
+/// A table of `relocations`, of which there are `leftOut` more, and why some of them were not resolved.
+std::string relocationsView(const nlohmann::json& relocations, std::int64_t leftOut, std::size_t width);
 
 /// What DescribeKernel answered.
 std::string kernelView(const nlohmann::json& reply, std::size_t width);

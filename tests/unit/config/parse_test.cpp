@@ -44,6 +44,7 @@ TEST(Parse, EachKeyReachesItsMember) {
     "bpffs": "/mnt/bpf",
     "kernelBtf": {"load": "on-demand", "path": "/boot/vmlinux", "modules": false},
     "workers": {"count": 7},
+    "cache": {"maxBytes": 17},
     "limits": {"deadlineMs": 11, "maximumDeadlineMs": 12, "objectBytes": 5000, "queuedRequests": 14, "connections": 16,
       "connectionsPerUser": 15, "verifierLogBytes": 70000, "messageBytes": 3000000},
     "log": {"level": "warning", "target": "journal"}
@@ -57,6 +58,7 @@ TEST(Parse, EachKeyReachesItsMember) {
       .bpffs = "/mnt/bpf",
       .kernelBtf = {.load = KernelBtfLoad::OnDemand, .path = "/boot/vmlinux", .modules = false},
       .workers = {.count = 7},
+      .cache = {.maxBytes = 17},
       .limits = {.deadline = milliseconds(11),
                  .maximumDeadline = milliseconds(12),
                  .objectBytes = 5000,

@@ -22,7 +22,7 @@ nlohmann::json goodBody() {
       "maps": [{"name": "events", "type": "ringbuf", "kernelId": 8, "keySize": 0, "valueSize": 0, "maxEntries": 4096, "descriptor": 1}],
       "links": [{"program": "on_exec", "kind": "tp_btf", "target": "x", "kernelId": 9, "detachBySocketOption": false, "descriptors": [2, 3]}]
     },
-    "image": 4, "pinned": ["/sys/fs/bpf/x"]
+    "image": 4, "relocated": true, "pinned": ["/sys/fs/bpf/x"]
   })");
 }
 
@@ -53,8 +53,18 @@ TEST(TakeObject, TakesAllApart) {
   ASSERT_EQ(object->links.size(), 1U);
   EXPECT_EQ(object->links[0].kernelId, 9U);
   EXPECT_EQ(object->links[0].descriptors.size(), 2U);
-  EXPECT_EQ(object->image.get(), numbers[4]);
+  ASSERT_TRUE(object->image);
+  EXPECT_EQ(object->image->get(), numbers[4]);
   EXPECT_EQ(object->pinned, std::vector<std::string>{"/sys/fs/bpf/x"});
+}
+
+TEST(TakeObject, ThereMayBeNoImage) {
+  auto body = goodBody();
+  body.erase("image");
+  auto answer = answerOf(body);
+  const auto object = takeObject(answer);
+  ASSERT_TRUE(object) << object.error().message;
+  EXPECT_FALSE(object->image);
 }
 
 TEST(TakeObject, OnlyAClientsSocketIsLeftToTheCloser) {
@@ -122,7 +132,7 @@ TEST(TakeObject, WhatIsMissingIsAnError) {
     const nlohmann::json::json_pointer pointer(place);
     nlohmann::json body = good;
     auto& parent = body[pointer.parent_pointer()];
-    if (!parent.is_object() || pointer.back() == "kernelId") {
+    if (!parent.is_object() || pointer.back() == "kernelId" || place == "/image") {
       continue;
     }
     parent.erase(pointer.back());
