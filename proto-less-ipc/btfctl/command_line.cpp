@@ -58,7 +58,7 @@ void declareGlobals(CLI::App& app, Context& context) {
       ->type_name("PATH")
       ->envname("BTFD_SOCKET");
   app.add_flag("--json", context.json, "Print JSON for programs: the daemon's reply, or its error");
-  app.add_flag("--verbose,-v", context.verbose, "Show libbpf's log with errors");
+  app.add_flag("--verbose,-v", context.verbose, "Show all of the verifier's and of libbpf's log with errors");
   app.set_version_flag("--version", "btfctl " BTFD_VERSION);
   app.require_subcommand(1);
   app.footer(kExamples + exitStatusHelp());
