@@ -152,6 +152,8 @@ Outcome<AttachedLink> attachCgroup(AttachRequest& request) {
     }
     opened = std::move(*result);
     cgroup = opened;
+  } else if (!request.has("targetFileDescriptor")) {
+    return request.missing("cgroup", "a cgroup, as path or descriptor");
   } else {
     const auto given = request.givenDescriptor("a cgroup, as path or descriptor");
     if (!given) {

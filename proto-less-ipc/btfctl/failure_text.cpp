@@ -2,6 +2,7 @@
 
 #include "btfctl/fields.h"
 #include "btfctl/text.h"
+#include "btfctl/typed_names.h"
 
 #include <algorithm>
 #include <vector>
@@ -10,6 +11,17 @@ namespace btfd::btfctl {
 namespace {
 
 using nlohmann::json;
+
+/// The field that an InvalidParameter is about. Of an Attach of `load --attach-all`, which adds "program" to the error,
+/// it is called as if it were of the Load: it takes an --attach to mend it.
+std::string parameterOf(const json& parameters) {
+  constexpr std::string_view kTarget = "target.";
+  const std::string path = textField(parameters, "parameter");
+  const std::string program = textField(parameters, "program");
+  return program.empty() || !path.starts_with(kTarget)
+             ? path
+             : "programs." + program + ".attach[0]." + path.substr(kTarget.size());
+}
 
 /// The errors of org.varlink.service have no text of their own.
 std::string varlinkMessage(const Failure& failure) {
@@ -20,9 +32,9 @@ std::string varlinkMessage(const Failure& failure) {
   }
   if (failure.name == "org.varlink.service.InvalidParameter") {
     // "reason" is what btfd and systemd's services add to the standard's one field.
+    const std::string typed = typedFor(parameterOf(parameters));
     const std::string reason = textField(parameters, "reason");
-    return reason.empty() ? "the daemon does not accept the value of '" + textField(parameters, "parameter") + "'"
-                          : textField(parameters, "parameter") + ": " + reason;
+    return reason.empty() ? "the daemon does not accept the value of " + typed : typed + ": " + withTypedKeys(reason);
   }
   if (failure.name == "org.varlink.service.MethodNotFound" ||
       failure.name == "org.varlink.service.MethodNotImplemented") {

@@ -81,10 +81,22 @@ TEST(FailureText, VarlinkErrorsGetWords) {
               HasSubstr("does not speak io.btfd"));
 }
 
-TEST(FailureText, AnInvalidParameterComesWithItsReason) {
+TEST(FailureText, AnInvalidParameterIsCalledAsItWasTypedAndComesWithItsReason) {
   EXPECT_EQ(textOf("org.varlink.service.InvalidParameter",
                    {{"parameter", "target.interface"}, {"reason", "there is no network interface 'veth9'"}}),
-            "btfctl: load x.o: target.interface: there is no network interface 'veth9'\n");
+            "btfctl: load x.o: target key 'interface': there is no network interface 'veth9'\n");
+  EXPECT_EQ(
+      textOf("org.varlink.service.InvalidParameter",
+             {{"parameter", "programs.p.attach[0].pid"},
+              {"reason", "program 'p' of type perf_event has no use for it; it takes perfEvent, cookie"}}),
+      "btfctl: load x.o: --attach p, target key 'pid': program 'p' of type perf_event has no use for it; it takes "
+      "perf, cookie\n");
+}
+
+TEST(FailureText, WhatAttachAllCouldNotAttachIsToldWithTheOptionThatCan) {
+  EXPECT_EQ(textOf("org.varlink.service.InvalidParameter",
+                   {{"parameter", "target.interface"}, {"reason", "is needed"}, {"program", "p"}}),
+            "btfctl: load x.o: --attach p, target key 'interface': is needed\n");
 }
 
 TEST(FailureText, UnknownErrorsAreShownAsTheyCame) {
