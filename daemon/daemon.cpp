@@ -194,7 +194,8 @@ Result<void> Daemon::prepareKernelBtf() {
                            [this](std::shared_ptr<const btf::KernelSpec> spec) {
                              const auto generation = spec->generation();
                              workers_.setSetup(workerSetup(config_, std::move(spec)));
-                             events_.emit("kernelSpecBuilt", "kernel BTF generation " + std::to_string(generation));
+                             events_.emit("kernelSpecBuilt",
+                                          "kernel BTF was parsed: generation " + std::to_string(generation));
                            }});
   if (config_.kernelBtf.load == config::KernelBtfLoad::Startup) {
     if (auto built = kernelBtf_.buildNow(); built) {

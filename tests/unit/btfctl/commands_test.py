@@ -420,13 +420,13 @@ class OtherCommandsTest(CommandTest):
         def events(call):
             self.assertTrue(call.more)
             subscribed = {"kind": "subscribed", "atUSec": OBJECT["loadedAtUSec"], "message": "listening"}
-            loaded = {"kind": "loaded", "atUSec": OBJECT["loadedAtUSec"] + 42, "objectId": 7, "objectName": "execsnoop", "uid": 0, "message": "2 programs"}
+            loaded = {"kind": "loaded", "atUSec": OBJECT["loadedAtUSec"] + 42, "objectId": 7, "objectName": "execsnoop", "uid": 0, "message": "loaded object 7 'execsnoop'"}
             return [{"parameters": {"event": event}, "continues": True} for event in (subscribed, loaded)]
 
         self.daemon(Monitor=[events])
         for arguments, expected in (
-            ((), ["2023-11-14 22:13:20.000000  subscribed       listening\n",
-                  "2023-11-14 22:13:20.000042  loaded           object 7 (execsnoop): 2 programs\n"]),
+            ((), ["2023-11-14 22:13:20.000000  listening\n",
+                  "2023-11-14 22:13:20.000042  root (0): loaded object 7 'execsnoop'\n"]),
             (("--json",), None),
         ):  # fmt: skip
             with self.subTest(arguments=arguments):
