@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 import harness
+import system
 from harness import DaemonTest, eventually
 
 
@@ -53,7 +54,53 @@ class UnknownGroup(DaemonTest):
         self.assertIn("the system has no group 'no-such-group'", self.daemon.log())
 
 
+class NoBpffs(DaemonTest):
+    """The daemon's directory is no bpffs."""
+
+    @classmethod
+    def setUpClass(cls):
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("needs root, to load BPF programs")
+        cls.daemon = harness.Daemon(cls.config)
+        cls.daemon.bpffs = os.path.join(cls.daemon.directory, "pins")
+        cls.daemon.start()
+        cls.addClassCleanup(cls.daemon.stop)
+
+    def test_is_in_the_log(self):
+        self.assertIn("cannot be loaded: %s is not on a bpffs" % self.daemon.bpffs, self.daemon.log())
+
+    def test_refuses_maps_that_are_pinned_and_says_where_and_what_to_do(self):
+        with self.refused("LoadFailed", stage="map", map="pinned_hash", errnoName="ENOENT") as refusal:
+            self.load("pinned_map")
+        for words in ("map 'pinned_hash' cannot be pinned: %s is not on a bpffs" % self.daemon.bpffs, "--bpffs", "restart btfd"):
+            self.assertIn(words, refusal.error.parameters["message"])
+
+    def test_loads_what_pins_nothing(self):
+        self.client.call("io.btfd.Unload", {"objectId": self.load("tp_btf")["object"]["id"]})
+
+    def test_notices_a_bpffs_that_was_mounted_later(self):
+        system.mount("bpf", self.daemon.bpffs, "bpf")
+        self.addCleanup(system.run, "umount", self.daemon.bpffs)
+        with self.refused("LoadFailed", stage="map", map="pinned_hash") as refusal:
+            self.load("pinned_map")
+        self.assertIn("there is no %s/owners; restart btfd, which makes it" % self.daemon.bpffs, refusal.error.parameters["message"])
+
+
+class LackingCapabilities(DaemonTest):
+    wrapper = ("setpriv", "--bounding-set", "-perfmon,-net_admin,-sys_admin")
+
+    def test_are_named_in_one_warning_with_what_they_are_for(self):
+        warnings = [line for line in self.daemon.log().splitlines() if "CAP_" in line]
+        self.assertEqual(len(warnings), 1, warnings)
+        for words in ("warning", "CAP_PERFMON", "tracing", "CAP_NET_ADMIN", "network", "CAP_SYS_ADMIN"):
+            self.assertIn(words, warnings[0])
+        self.assertNotIn("CAP_BPF", warnings[0])
+
+
 class Reload(DaemonTest):
+    def test_no_capability_is_said_to_be_missing(self):
+        self.assertNotIn("CAP_", self.daemon.log())
+
     def reload(self, changes):
         with open(self.daemon.config_path, "w", encoding="utf-8") as file:
             json.dump(harness.merged(harness.DEFAULT_CONFIG, changes), file)
