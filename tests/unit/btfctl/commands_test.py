@@ -475,6 +475,24 @@ class ExitStatusTest(CommandTest):
         self.run_btfctl("list", "--unknown", status=2)
         self.run_btfctl(status=2)
 
+    def test_wrong_command_lines_are_json_for_who_wants_json(self):
+        for arguments, message in (
+            (("unlod", "7", "--json"), "there is no command 'unlod'; did you mean unload?"),
+            (("--json", "show"), "OBJECT is required"),
+            (("list", "--unknown", "--json"), "--unknown"),
+            (("--json",), "subcommand"),
+            (("load", "x.o", "--json", "--log-level", "8"), "8 not in range"),
+            (("load", "x.o", "--json", "--exec"), "--exec needs a command after --"),
+        ):
+            with self.subTest(arguments=arguments):
+                done = self.run_btfctl(*arguments, status=2)
+                document = json.loads(done.stdout)
+                self.assertEqual((document["error"], list(document["parameters"])), ("btfctl.Usage", ["message"]))
+                self.assertIn(message, document["parameters"]["message"])
+                self.assertEqual(done.stderr, "")
+        done = self.run_btfctl("list", "--unknown", "--", "--json", status=2)
+        self.assertEqual(done.stdout, "")
+
     def test_help_teaches_by_example_and_documents_exit_statuses(self):
         self.assertIn("Exit status:", self.run_btfctl("--help").stdout)
         for command in ("load", "unload", "attach", "detach", "list", "show", "check", "kernel", "monitor"):
