@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "log.h"
+#include "service/capabilities.h"
 #include "service/object_json.h"
 #include "varlink/embedded.h"
 #include "varlink/listen.h"
@@ -115,6 +116,14 @@ void raiseDescriptorLimit() {
   }
 }
 
+void warnOfMissingCapabilities() {
+  const auto effective = service::effectiveCapabilities();
+  const std::string missing = effective ? service::missingCapabilities(*effective) : effective.error().message;
+  if (!missing.empty()) {
+    spdlog::warn("{}", missing);
+  }
+}
+
 } // namespace
 
 Daemon::Daemon(Options options, config::Config config, policy::Policy policy)
@@ -142,6 +151,7 @@ Daemon::Daemon(Options options, config::Config config, policy::Policy policy)
 
 Result<void> Daemon::run() {
   raiseDescriptorLimit();
+  warnOfMissingCapabilities();
   if (auto started = closers_.start(); !started) {
     return started;
   }
@@ -194,7 +204,8 @@ Result<void> Daemon::prepareKernelBtf() {
                            [this](std::shared_ptr<const btf::KernelSpec> spec) {
                              const auto generation = spec->generation();
                              workers_.setSetup(workerSetup(config_, std::move(spec)));
-                             events_.emit("kernelSpecBuilt", "kernel BTF generation " + std::to_string(generation));
+                             events_.emit("kernelSpecBuilt",
+                                          "kernel BTF was parsed: generation " + std::to_string(generation));
                            }});
   if (config_.kernelBtf.load == config::KernelBtfLoad::Startup) {
     if (auto built = kernelBtf_.buildNow(); built) {

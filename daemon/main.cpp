@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include <sys/types.h>
 #include <sysexits.h>
 
 namespace {
@@ -27,14 +28,15 @@ std::string unknownGroup(const std::string& name) {
          "', so only root and the user that btfd runs as may connect";
 }
 
-/// What only this system can say of a configuration that has been read.
-int check(const btfd::config::Config::Socket& socket, const std::optional<gid_t>& group) {
-  if (socket.group.empty() || group) {
-    return EXIT_SUCCESS;
+/// What only this system can say of a configuration that has been read: whether its group is there. A warning where the
+/// daemon can do without, else the error.
+btfd::Result<std::optional<std::string>> checkGroup(const std::string& name, const std::optional<gid_t>& group) {
+  if (name.empty() || group) {
+    return std::nullopt;
   }
   // The default group is made by systemd-sysusers, which may come later; any other was meant.
-  const bool isDefault = socket.group == btfd::config::Config::Socket{}.group;
-  return report({unknownGroup(socket.group)}, isDefault ? EXIT_SUCCESS : EX_CONFIG);
+  const bool isDefault = name == btfd::config::Config::Socket{}.group;
+  return isDefault ? btfd::Result<std::optional<std::string>>(unknownGroup(name)) : btfd::fail(unknownGroup(name));
 }
 
 } // namespace
@@ -53,14 +55,18 @@ int main(int argc, char** argv) {
   if (!group) {
     return report(group.error(), EX_OSERR);
   }
+  const auto checked = checkGroup(groupName, *group);
+  if (!checked) {
+    return report(checked.error(), EX_CONFIG);
+  }
   if (parsed.options.checkConfig) {
-    return check(config->socket, *group);
+    return *checked ? report({**checked}, EXIT_SUCCESS) : EXIT_SUCCESS;
   }
   if (auto log = btfd::setUpLog(config->log); !log) {
     return report(log.error(), EX_CONFIG);
   }
-  if (!groupName.empty() && !*group) {
-    spdlog::warn("{}", unknownGroup(groupName));
+  if (*checked) {
+    spdlog::warn("{}", **checked);
   }
   btfd::Daemon daemon(parsed.options, std::move(*config), btfd::policy::Policy(*group, groupName));
   if (auto ran = daemon.run(); !ran) {

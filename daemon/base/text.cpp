@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 
 namespace btfd {
 
@@ -101,11 +102,19 @@ std::string quotedName(std::string_view name) {
 }
 
 std::string escaped(std::string_view text) {
+  return showable(text, std::numeric_limits<std::size_t>::max());
+}
+
+std::string showable(std::string_view text, std::size_t longest) {
+  constexpr std::size_t kEscapedByte = sizeof("\\xNN") - 1;
   std::string out;
-  out.reserve(text.size());
+  out.reserve(std::min(text.size(), longest));
   for (std::size_t at = 0; at < text.size();) {
     const Character character = characterAt(text, at);
     const std::string_view bytes = text.substr(at, character.bytes);
+    if (bytes.size() * (character.showable ? 1 : kEscapedByte) > longest - out.size()) {
+      return out + "...";
+    }
     if (character.showable) {
       out += bytes;
     } else {

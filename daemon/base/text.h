@@ -25,6 +25,9 @@ bool isShowable(std::string_view text);
 /// `text` with what may not be shown as \xNN, byte by byte.
 std::string escaped(std::string_view text);
 
+/// The same; what takes more than `longest` bytes is cut, and ends in "...".
+std::string showable(std::string_view text, std::size_t longest);
+
 /// Two hexadecimal digits, in lower case, for each byte.
 std::string toHex(std::span<const std::byte> bytes);
 

@@ -128,8 +128,9 @@ Result<BtfBytes> fromFile(BorrowedFd file) {
   }
   const auto head = peek(file);
   if (head && isElf(*head)) {
-    // Not read as a whole: vmlinux with DWARF has hundreds of MiB.
-    const ElfHandle elf(elf_begin(file.get(), ELF_C_READ_MMAP, nullptr));
+    // Not read as a whole: vmlinux with DWARF has hundreds of MiB. Nor mapped: whoever cuts the file off meanwhile
+    // would make this process get SIGBUS.
+    const ElfHandle elf(elf_begin(file.get(), ELF_C_READ, nullptr));
     return fromElf(elf.get());
   }
   return readBtf(file, kMostDecompressed);

@@ -49,7 +49,8 @@ Outcome<AttachedLink> attachProgram(const MapsByName& maps, struct bpf_program& 
                                     const object::LibbpfLog& log);
 
 /// Looks whether the target could be attached to, without attaching: that its fields fit the program's type, and that
-/// the interface or directory that they name exists.
+/// the interface, directory, tracepoint, kernel function or descriptor that they name is there and of the kind that it
+/// has to be. Errors are those of attachProgram. Not looked at: functions in binaries, and what is attached already.
 Outcome<void> checkTarget(const MapsByName& maps, const struct bpf_program& program, const nlohmann::json& target,
                           const std::string& path, RequestDescriptors& descriptors);
 

@@ -3,11 +3,14 @@
 #include "base/near_misses.h"
 #include "kernel_names.h"
 
+#include <bpf/btf.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <system_error>
 #include <vector>
 
@@ -29,6 +32,11 @@ std::vector<std::string> directoriesIn(const std::filesystem::path& directory) {
   return names;
 }
 
+/// The one of the places that libbpf takes.
+const std::string& tracefsRoot(const TracefsPlaces& places) {
+  return ::access(places.debugfs.c_str(), F_OK) == 0 ? places.debugfs : places.tracefs;
+}
+
 /// Samples a second that an event may ask for; 0 where the kernel does not say.
 std::uint64_t maximumSampleRate() {
   std::ifstream file("/proc/sys/kernel/perf_event_max_sample_rate");
@@ -43,8 +51,7 @@ std::string whyNoTracepoint(std::string_view category, std::string_view name, in
   if (code != ENOENT) {
     return {};
   }
-  const bool byDebugfs = ::access(places.debugfs.c_str(), F_OK) == 0;
-  const std::string& root = byDebugfs ? places.debugfs : places.tracefs;
+  const std::string& root = tracefsRoot(places);
   const std::filesystem::path events = root + "/events";
   if (::access(events.c_str(), F_OK) < 0) {
     return errno == EACCES ? "the daemon may not look into " + root
@@ -59,6 +66,33 @@ std::string whyNoTracepoint(std::string_view category, std::string_view name, in
   }
   return "the kernel has no tracepoint '" + std::string(name) + "' in category " + wanted +
          didYouMean(nearMisses(name, directoriesIn(events / wanted)));
+}
+
+int tracepointError(const std::string& category, const std::string& name, const TracefsPlaces& places) {
+  const std::string id = tracefsRoot(places) + "/events/" + category + "/" + name + "/id";
+  return ::access(id.c_str(), R_OK) == 0 ? 0 : errno;
+}
+
+bool kernelHasFunction(std::string_view name, const std::string& symbols) {
+  name.remove_prefix(name.find(':') + 1); // npos + 1 is 0
+  std::ifstream file(symbols);
+  bool any = false;
+  // "ffffffff81000000 T name" with "\t[module]" behind those of modules (kernel/kallsyms.c, s_show)
+  for (std::string address, type, symbol; file >> address >> type >> symbol;) {
+    any = true;
+    if (symbol == name && (type == "t" || type == "T" || type == "w" || type == "W")) {
+      return true;
+    }
+    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return !any;
+}
+
+std::string whyNoKernelFunction(std::string_view name, int code, const std::string& symbols) {
+  if (code != ENOENT || kernelHasFunction(name, symbols)) {
+    return {};
+  }
+  return "the kernel has no function '" + std::string(name) + "'" + kernelNamesLike(name, "", BTF_KIND_FUNC);
 }
 
 std::string whyNoRawTracepoint(std::string_view name, int code) {

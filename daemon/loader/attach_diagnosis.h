@@ -19,6 +19,15 @@ struct TracefsPlaces {
 std::string whyNoTracepoint(std::string_view category, std::string_view name, int code,
                             const TracefsPlaces& places = {});
 
+/// The errno value that libbpf gives where it does not find this tracepoint; 0 where it does.
+int tracepointError(const std::string& category, const std::string& name, const TracefsPlaces& places = {});
+
+/// Whether the kernel has a function of this name, which may stand behind its module's, as in "module:function"; true
+/// where `symbols`, a file as /proc/kallsyms, does not tell.
+bool kernelHasFunction(std::string_view name, const std::string& symbols = "/proc/kallsyms");
+
+std::string whyNoKernelFunction(std::string_view name, int code, const std::string& symbols = "/proc/kallsyms");
+
 std::string whyNoRawTracepoint(std::string_view name, int code);
 
 /// `mode` as in AttachTarget.

@@ -10,9 +10,13 @@
 #include <fcntl.h>
 #include <linux/if_link.h>
 #include <linux/magic.h>
+#include <linux/nsfs.h>
 #include <net/if.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 
 #ifndef SO_ATTACH_BPF
 #include <asm/socket.h>
@@ -60,6 +64,24 @@ class NetworkNamespaceScope {
  private:
   UniqueFd home_;
 };
+
+// What the kernel asks of a descriptor that it attaches to; its errors are EBADF, EINVAL and ENOTSOCK.
+
+bool isCgroup(BorrowedFd file) {
+  struct statfs status{};
+  return ::fstatfs(file.get(), &status) == 0 && status.f_type == CGROUP2_SUPER_MAGIC;
+}
+
+bool isNetworkNamespace(BorrowedFd file) {
+  struct statfs status{};
+  return ::fstatfs(file.get(), &status) == 0 && status.f_type == NSFS_MAGIC &&
+         ::ioctl(file.get(), NS_GET_NSTYPE) == CLONE_NEWNET;
+}
+
+bool isSocket(BorrowedFd file) {
+  struct stat status{};
+  return ::fstat(file.get(), &status) == 0 && S_ISSOCK(status.st_mode);
+}
 
 /// The interface that the request names, looked up in the namespace that it names; the scope stays in there.
 Outcome<unsigned> findInterface(AttachRequest& request, NetworkNamespaceScope& scope) {
@@ -152,6 +174,8 @@ Outcome<AttachedLink> attachCgroup(AttachRequest& request) {
     }
     opened = std::move(*result);
     cgroup = opened;
+  } else if (!request.has("targetFileDescriptor")) {
+    return request.missing("cgroup", "a cgroup, as path or descriptor");
   } else {
     const auto given = request.givenDescriptor("a cgroup, as path or descriptor");
     if (!given) {
@@ -161,7 +185,7 @@ Outcome<AttachedLink> attachCgroup(AttachRequest& request) {
   }
   const std::string target = "cgroup " + directory.value_or("given as descriptor");
   if (request.onlyChecking()) {
-    return request.checked("cgroup", target);
+    return isCgroup(cgroup) ? request.checked("cgroup", target) : request.refused(target, EBADF);
   }
   return request.finish("cgroup", target, bpf_program__attach_cgroup(request.loaded(), cgroup.get()));
 }
@@ -192,7 +216,7 @@ Outcome<AttachedLink> attachNetworkNamespace(AttachRequest& request) {
                                                      : request.has("networkNamespace") ? path
                                                                                        : "of the daemon");
   if (request.onlyChecking()) {
-    return request.checked("netns", target);
+    return isNetworkNamespace(chosen) ? request.checked("netns", target) : request.refused(target, EINVAL);
   }
   return request.finish("netns", target, bpf_program__attach_netns(request.loaded(), chosen.get()));
 }
@@ -208,6 +232,10 @@ Outcome<AttachedLink> attachSockmap(AttachRequest& request) {
   const auto map = request.maps().find(*name);
   if (!map) {
     return std::unexpected(map.error());
+  }
+  const auto type = bpf_map__type(*map);
+  if (type != BPF_MAP_TYPE_SOCKMAP && type != BPF_MAP_TYPE_SOCKHASH) {
+    return invalidParameter(request.path("map"), "map '" + *name + "' is no sockmap or sockhash");
   }
   if (request.onlyChecking()) {
     return request.checked("sockmap", "map " + *name);
@@ -226,7 +254,7 @@ Outcome<AttachedLink> attachSocketFilter(AttachRequest& request) {
   constexpr std::string_view kKind = "socket_filter";
   const std::string target = "socket given as descriptor";
   if (request.onlyChecking()) {
-    return request.checked(kKind, target);
+    return isSocket(*socket) ? request.checked(kKind, target) : request.refused(target, ENOTSOCK);
   }
   const int program = bpf_program__fd(request.loaded());
   if (::setsockopt(socket->get(), SOL_SOCKET, SO_ATTACH_BPF, &program, sizeof(program)) < 0) {

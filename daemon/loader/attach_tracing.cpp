@@ -1,6 +1,8 @@
 #include "attach_tracing.h"
 
 #include "attach_diagnosis.h"
+#include "kernel_names.h"
+#include "object/sought_type.h"
 #include "perf_event.h"
 
 #include <algorithm>
@@ -101,6 +103,68 @@ Outcome<AttachedLink> attachIterator(AttachRequest& request) {
   return request.finish("iter", target, bpf_program__attach_iter(request.loaded(), &options));
 }
 
+bool isReturnProbe(std::string_view kind) {
+  return kind == "kretprobe" || kind == "uretprobe" || kind == "uretprobe.s";
+}
+
+Outcome<AttachedLink> attachUprobe(AttachRequest& request, std::string_view kind, const std::string& binary) {
+  if (auto allowed = request.allowOnly({"binary", "function", "offset", "cookie", "pid"}); !allowed) {
+    return std::unexpected(std::move(allowed.error()));
+  }
+  // A name without slash is looked for by libbpf. Opening a pipe would wait for ever.
+  struct stat status{};
+  if (binary.find('/') != std::string::npos && (::stat(binary.c_str(), &status) < 0 || !S_ISREG(status.st_mode))) {
+    return invalidParameter(request.path("binary"), "'" + binary + "' is no program or library");
+  }
+  const auto process = givenProcess(request);
+  if (!process) {
+    return std::unexpected(process.error());
+  }
+  const std::string function = request.text("function").value_or("");
+  const std::string target = binary + ":" + function + "+" + std::to_string(request.number("offset").value_or(0));
+  if (request.onlyChecking()) {
+    return request.checked(kind, target);
+  }
+  LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = request.number("cookie").value_or(0),
+              .retprobe = isReturnProbe(kind), .func_name = function.empty() ? nullptr : function.c_str());
+  constexpr pid_t kAll = -1;
+  return request.finish(kind, target,
+                        bpf_program__attach_uprobe_opts(request.loaded(), process->value_or(kAll), binary.c_str(),
+                                                        request.number("offset").value_or(0), &options));
+}
+
+Outcome<AttachedLink> attachKprobe(AttachRequest& request, std::string_view kind, const std::string& function) {
+  if (auto allowed = request.allowOnly({"function", "offset", "cookie"}); !allowed) {
+    return std::unexpected(std::move(allowed.error()));
+  }
+  const auto reason = [&](int code) { return whyNoKernelFunction(function, code); };
+  if (request.onlyChecking()) {
+    return kernelHasFunction(function) ? request.checked(kind, function) : request.refused(function, ENOENT, reason);
+  }
+  LIBBPF_OPTS(bpf_kprobe_opts, options, .bpf_cookie = request.number("cookie").value_or(0),
+              .offset = request.number("offset").value_or(0), .retprobe = isReturnProbe(kind));
+  return request.finish(kind, function, bpf_program__attach_kprobe_opts(request.loaded(), function.c_str(), &options),
+                        reason);
+}
+
+Outcome<AttachedLink> attachProbeBySection(AttachRequest& request, std::string_view kind) {
+  if (auto allowed = request.allowOnly({}); !allowed) {
+    return std::unexpected(std::move(allowed.error()));
+  }
+  const std::string target = sectionTarget(request.section());
+  const bool ofOneFunction = kind == "kprobe" || kind == "kretprobe"; // others may have patterns, or are in binaries
+  const std::string function = target.substr(0, target.find('+'));
+  const auto reason = [&](int code) { return ofOneFunction ? whyNoKernelFunction(function, code) : std::string(); };
+  if (!request.onlyChecking()) {
+    return request.finish(kind, target, bpf_program__attach(request.loaded()), reason);
+  }
+  if (!request.section().contains('/')) {
+    return request.refused(target, EOPNOTSUPP); // libbpf's error for a section that names nothing to attach to
+  }
+  return !ofOneFunction || kernelHasFunction(function) ? request.checked(kind, target)
+                                                       : request.refused(target, ENOENT, reason);
+}
+
 } // namespace
 
 Outcome<AttachedLink> attachBySection(AttachRequest& request, std::string_view kind,
@@ -137,13 +201,15 @@ Outcome<AttachedLink> attachRawTracepoint(AttachRequest& request) {
     return std::unexpected(std::move(allowed.error()));
   }
   const std::string target = request.text("tracepoint").value_or(sectionTarget(request.section()));
+  const auto reason = [&](int code) { return whyNoRawTracepoint(target, code); };
   if (request.onlyChecking()) {
-    return request.checked("raw_tracepoint", target);
+    const auto& type = object::kTracepointType;
+    return kernelHas(std::string(type.prefix) + target, type.kind) ? request.checked("raw_tracepoint", target)
+                                                                   : request.refused(target, ENOENT, reason);
   }
   LIBBPF_OPTS(bpf_raw_tracepoint_opts, options, .cookie = request.number("cookie").value_or(0));
   return request.finish("raw_tracepoint", target,
-                        bpf_program__attach_raw_tracepoint_opts(request.loaded(), target.c_str(), &options),
-                        [&](int code) { return whyNoRawTracepoint(target, code); });
+                        bpf_program__attach_raw_tracepoint_opts(request.loaded(), target.c_str(), &options), reason);
 }
 
 Outcome<AttachedLink> attachTracepoint(AttachRequest& request) {
@@ -156,58 +222,28 @@ Outcome<AttachedLink> attachTracepoint(AttachRequest& request) {
       !isTracefsName(target.substr(slash + 1))) {
     return request.missing("tracepoint", "a tracepoint as category/name; '" + target + "' is none");
   }
-  if (request.onlyChecking()) {
-    return request.checked("tracepoint", target);
-  }
-  LIBBPF_OPTS(bpf_tracepoint_opts, options, .bpf_cookie = request.number("cookie").value_or(0));
   const std::string category = target.substr(0, slash);
   const std::string name = target.substr(slash + 1);
+  const auto reason = [&](int code) { return whyNoTracepoint(category, name, code); };
+  if (request.onlyChecking()) {
+    const int error = tracepointError(category, name);
+    return error == 0 ? request.checked("tracepoint", target) : request.refused(target, error, reason);
+  }
+  LIBBPF_OPTS(bpf_tracepoint_opts, options, .bpf_cookie = request.number("cookie").value_or(0));
   return request.finish("tracepoint", target,
                         bpf_program__attach_tracepoint_opts(request.loaded(), category.c_str(), name.c_str(), &options),
-                        [&](int code) { return whyNoTracepoint(category, name, code); });
+                        reason);
 }
 
 Outcome<AttachedLink> attachProbe(AttachRequest& request) {
   const std::string_view kind = kprobeKind(bpf_program__section_name(&request.program()));
-  const bool returns = kind == "kretprobe" || kind == "uretprobe" || kind == "uretprobe.s";
   if (const auto binary = request.text("binary")) {
-    if (auto allowed = request.allowOnly({"binary", "function", "offset", "cookie", "pid"}); !allowed) {
-      return std::unexpected(std::move(allowed.error()));
-    }
-    // A name without slash is looked for by libbpf. Opening a pipe would wait for ever.
-    struct stat status{};
-    if (binary->find('/') != std::string::npos && (::stat(binary->c_str(), &status) < 0 || !S_ISREG(status.st_mode))) {
-      return invalidParameter(request.path("binary"), "'" + *binary + "' is no program or library");
-    }
-    const auto process = givenProcess(request);
-    if (!process) {
-      return std::unexpected(process.error());
-    }
-    const std::string function = request.text("function").value_or("");
-    const std::string target = *binary + ":" + function + "+" + std::to_string(request.number("offset").value_or(0));
-    if (request.onlyChecking()) {
-      return request.checked(kind, target);
-    }
-    LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = request.number("cookie").value_or(0), .retprobe = returns,
-                .func_name = function.empty() ? nullptr : function.c_str());
-    constexpr pid_t kAll = -1;
-    return request.finish(kind, target,
-                          bpf_program__attach_uprobe_opts(request.loaded(), process->value_or(kAll), binary->c_str(),
-                                                          request.number("offset").value_or(0), &options));
+    return attachUprobe(request, kind, *binary);
   }
   if (const auto function = request.text("function")) {
-    if (auto allowed = request.allowOnly({"function", "offset", "cookie"}); !allowed) {
-      return std::unexpected(std::move(allowed.error()));
-    }
-    if (request.onlyChecking()) {
-      return request.checked(kind, *function);
-    }
-    LIBBPF_OPTS(bpf_kprobe_opts, options, .bpf_cookie = request.number("cookie").value_or(0),
-                .offset = request.number("offset").value_or(0), .retprobe = returns);
-    return request.finish(kind, *function,
-                          bpf_program__attach_kprobe_opts(request.loaded(), function->c_str(), &options));
+    return attachKprobe(request, kind, *function);
   }
-  return attachBySection(request, kind, {});
+  return attachProbeBySection(request, kind);
 }
 
 Outcome<AttachedLink> attachPerfEvent(AttachRequest& request) {

@@ -1,5 +1,6 @@
 #include "check_job.h"
 
+#include "base/text.h"
 #include "check/btf_file.h"
 #include "check/check_object.h"
 #include "check/check_result.h"
@@ -23,6 +24,45 @@ constexpr std::size_t kMostOfReport = 1000;
 
 /// The largest answer: the front does nothing else while it passes one on.
 constexpr std::size_t kMostAnswered = std::size_t{4} << 20;
+
+/// The longest name of an object's or a kernel's making, and the longest text with such names, in an answer; as for
+/// names in an object file (object/checked_image.cpp) and texts in errors (failure.cpp).
+constexpr std::size_t kLongestName = 511;
+constexpr std::size_t kLongestText = 8192;
+
+void makeShowable(std::string& text, std::size_t longest) {
+  text = btfd::showable(text, longest);
+}
+
+void makeShowable(object::RelocationReport& relocation) {
+  makeShowable(relocation.function, kLongestName);
+  makeShowable(relocation.access, kLongestText);
+  makeShowable(relocation.targetType, kLongestName);
+  makeShowable(relocation.targetBtf, kLongestName);
+  makeShowable(relocation.reason, kLongestText);
+}
+
+/// Makes what objects and kernels call things fit to be shown.
+check::Report showable(check::Report report) {
+  for (check::Finding& finding : report.findings) {
+    for (std::string* name : {&finding.program, &finding.map, &finding.name}) {
+      makeShowable(*name, kLongestName);
+    }
+    makeShowable(finding.message, kLongestText);
+    if (finding.relocation) {
+      makeShowable(*finding.relocation);
+    }
+  }
+  for (object::RelocationReport& relocation : report.relocations) {
+    makeShowable(relocation);
+  }
+  return report;
+}
+
+Error showable(Error error) {
+  makeShowable(error.message, kLongestText);
+  return error;
+}
 
 /// Bytes of all that is read of one kind, so that the memory that one request takes has a limit.
 class Budget {
@@ -111,7 +151,7 @@ class CheckJob {
         budget.spend(object->image().size());
         objects_.emplace_back(std::move(*object));
       } else {
-        checked.error = budget.explained(std::move(object.error()), "objects");
+        checked.error = showable(budget.explained(std::move(object.error()), "objects"));
         objects_.emplace_back();
       }
     }
@@ -124,7 +164,7 @@ class CheckJob {
     kernel.path = spec.path();
     for (const btf::ModuleBtf& module : spec.modules()) {
       if (module.btf == nullptr) {
-        kernel.leftOut.push_back(Error{module.error}.within(module.name));
+        kernel.leftOut.push_back(showable(Error{module.error}.within(module.name)));
       }
     }
     return checkAllOn(*check::TargetKernel::of(kernel.name, spec), kernel);
@@ -150,7 +190,7 @@ class CheckJob {
         return all;
       }
     } else {
-      checked.error = std::move(kernel.error());
+      checked.error = showable(std::move(kernel.error()));
     }
     result_.kernels.push_back(std::move(checked));
     return {};
@@ -187,7 +227,7 @@ class CheckJob {
       }
       const std::string name = nameOf(modules[i], "module", i);
       if (auto added = addModule(*kernel, *file, name, budget); !added) {
-        checked.leftOut.push_back(std::move(added.error()).within(name));
+        checked.leftOut.push_back(showable(std::move(added.error()).within(name)));
       }
     }
     return {};
@@ -208,7 +248,8 @@ class CheckJob {
       if (!objects_[i]) {
         continue;
       }
-      const auto& report = result_.objects[i].reports.emplace_back(check::checkObject(*objects_[i], kernel, options_));
+      const auto& report =
+          result_.objects[i].reports.emplace_back(showable(check::checkObject(*objects_[i], kernel, options_)));
       // Not only in the end: there may be gigabytes of reports until then.
       for (const check::Finding& finding : report.findings) {
         texts_ += finding.message.size() + finding.name.size();

@@ -2,6 +2,7 @@
 
 #include "attach_request.h"
 #include "base/unique_fd.h"
+#include "bpffs.h"
 #include "job.h"
 #include "kernel_names.h"
 #include "object/sought_type.h"
@@ -88,16 +89,33 @@ std::optional<LoadCause> findOtherPinnedMap(struct bpf_object& object) {
   return std::nullopt;
 }
 
+/// The map for whose pin there is no place.
+std::optional<LoadCause> findUnpinnableMap(struct bpf_object& object) {
+  struct bpf_map* map = nullptr;
+  bpf_object__for_each_map(map, &object) {
+    const char* path = bpf_map__pin_path(map);
+    if (const std::string why = path == nullptr ? "" : whyNotPinnable(path); !why.empty()) {
+      const std::string name = mapName(*map);
+      return LoadCause{.message = "map '" + name + "' cannot be pinned: " + why, .program = {}, .map = name};
+    }
+  }
+  return std::nullopt;
+}
+
 } // namespace
 
 std::optional<LoadCause> findLoadCause(struct bpf_object& object, int code) {
   if (code == ESRCH) {
     return findMissingTarget(object);
   }
+  if (code == ENOENT) {
+    return findUnpinnableMap(object);
+  }
   if (code != EINVAL) {
     return std::nullopt;
   }
-  auto cause = findOtherPinnedMap(object);
+  auto cause = findUnpinnableMap(object);
+  cause = cause ? cause : findOtherPinnedMap(object);
   return cause ? cause : findTypelessProgram(object);
 }
 

@@ -124,7 +124,7 @@ std::optional<std::chrono::milliseconds> deadlineOf(varlink::Call& call, const c
   if (deadline <= 0 || deadline > config.limits.maximumDeadline.count()) {
     call.invalidParameter("deadlineMs", "has to be between 1 and " +
                                             std::to_string(config.limits.maximumDeadline.count()) +
-                                            " (limits.maximumDeadlineMs)");
+                                            " milliseconds (limits.maximumDeadlineMs)");
     return std::nullopt;
   }
   return std::chrono::milliseconds{deadline};

@@ -1,6 +1,7 @@
 #include "attach_method.h"
 
 #include "answers.h"
+#include "base/text.h"
 #include "load_request.h"
 #include "object_json.h"
 
@@ -48,6 +49,9 @@ struct AttachMethod::Request {
   varlink::Call call;
   varlink::Peer peer;
   std::uint64_t objectId = 0;
+  /// What is to be attached, in words, and the event that tells of a failure: the object may be gone by then.
+  std::string subject;
+  nlohmann::json event;
   bool wantDescriptors = false;
 };
 
@@ -63,34 +67,35 @@ void AttachMethod::call(varlink::Call call) {
   }
   nlohmann::json parameters = call.takeParameters();
   const auto name = parameters.at("program").get<std::string>();
+  const varlink::Peer peer = call.peer();
+  std::vector<UniqueFd> descriptors = takeAllDescriptors(call);
+  auto request = std::make_shared<Request>(Request{.call = std::move(call), .peer = peer, .subject = {}, .event = {}});
+  request->objectId = static_cast<std::uint64_t>(objectId);
+  request->subject = "program " + quotedName(name) + " of " + quoted(*object);
+  request->event = eventOf(*object, peer.uid);
+  request->wantDescriptors = parameters.value("wantDescriptors", false);
   const registry::Program* program = object->findProgram(name);
   if (program == nullptr) {
-    answerFailure(call, noSuchProgram(*object, name));
+    failed(request, noSuchProgram(*object, name));
     return;
   }
 
-  const varlink::Peer peer = call.peer();
-  Job job{
-      .body = {}, .descriptors = takeAllDescriptors(call), .party = partyOf(peer), .deadline = *deadline, .done = {}};
+  Job job{.body = {}, .descriptors = std::move(descriptors), .party = partyOf(peer), .deadline = *deadline, .done = {}};
   job.body["job"] = "attach";
   job.body["name"] = object->name;
   job.body["program"] = name;
   job.body["target"] = parameters.value("target", nlohmann::json::object());
   if (const auto added = addHeld(*object, *program, job); !added) {
-    answerFailure(call, failureOf(added.error()));
+    failed(request, failureOf(added.error()));
     return;
   }
-
-  auto request = std::make_shared<Request>(Request{.call = std::move(call), .peer = peer});
-  request->objectId = static_cast<std::uint64_t>(objectId);
-  request->wantDescriptors = parameters.value("wantDescriptors", false);
   jobs_.submit(
       std::shared_ptr<varlink::Call>(request, &request->call), std::move(job),
       [this, request](JobSubmission::Outcome&& outcome) {
         if (outcome) {
           attached(request, std::move(*outcome));
         } else {
-          answerFailure(request->call, outcome.error());
+          failed(request, outcome.error());
         }
       },
       [] {});
@@ -145,7 +150,14 @@ void AttachMethod::undo(const std::shared_ptr<Request>& request, registry::Link 
   only.owner = request->peer.uid;
   only.connection = request->peer.connection;
   only.links.push_back(std::move(link));
-  objects_.dismantle(std::move(only), [request, kept = std::move(failure)] { answerFailure(request->call, kept); });
+  objects_.dismantle(std::move(only), [this, request, kept = std::move(failure)] { failed(request, kept); });
+}
+
+void AttachMethod::failed(const std::shared_ptr<Request>& request, const loader::Failure& failure) {
+  const std::string what = "could not attach " + request->subject + ": " + loader::describe(failure);
+  spdlog::info("user {} (pid {}) {}", request->peer.uid, request->peer.pid, what);
+  events_.emit("attachFailed", what, std::move(request->event));
+  answerFailure(request->call, failure);
 }
 
 } // namespace btfd::service

@@ -25,6 +25,7 @@ class AttachMethod {
   struct Request;
 
   void attached(const std::shared_ptr<Request>& request, loader::ChannelMessage message);
+  void failed(const std::shared_ptr<Request>& request, const loader::Failure& failure);
   void undo(const std::shared_ptr<Request>& request, registry::Link link, loader::Failure failure);
 
   const config::Config& config_;

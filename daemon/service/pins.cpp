@@ -1,8 +1,9 @@
 #include "pins.h"
 
+#include "loader/bpffs.h"
+
 #include <cerrno>
 #include <filesystem>
-#include <string_view>
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -12,24 +13,6 @@
 #include <unistd.h>
 
 namespace btfd::service {
-
-namespace {
-
-/// Where systemd and everybody else mounts it.
-constexpr std::string_view kUsualBpffs = "/sys/fs/bpf";
-
-/// Says what to do about it: nobody should mount over a directory of their own because we said so.
-std::unexpected<Error> notOnBpffs(const std::string& bpffs) {
-  const std::string usual(kUsualBpffs);
-  if (bpffs == usual || bpffs.starts_with(usual + "/")) {
-    return fail("no bpffs is mounted at " + usual + "; mount it with: mount -t bpf bpf " + usual);
-  }
-  return fail(bpffs +
-              " is not on a bpffs; choose a directory below one (bpffs in the configuration, --bpffs), such as " +
-              usual + "/btfd");
-}
-
-} // namespace
 
 std::string Pins::directoryOf(uid_t owner) const {
   return ownersDirectory() + "/" + std::to_string(owner);
@@ -68,7 +51,7 @@ Result<void> prepareBpffs(const std::string& bpffs) {
     return failErrno("cannot look at " + bpffs, errno);
   }
   if (status.f_type != BPF_FS_MAGIC) {
-    return notOnBpffs(bpffs);
+    return fail(loader::notOnBpffs(bpffs));
   }
   if (::mkdir(bpffs.c_str(), 0700) < 0 && errno != EEXIST) {
     return failErrno("cannot make " + bpffs, errno);

@@ -58,7 +58,7 @@ void declareGlobals(CLI::App& app, Context& context) {
       ->type_name("PATH")
       ->envname("BTFD_SOCKET");
   app.add_flag("--json", context.json, "Print JSON for programs: the daemon's reply, or its error");
-  app.add_flag("--verbose,-v", context.verbose, "Show libbpf's log with errors");
+  app.add_flag("--verbose,-v", context.verbose, "Show all of the verifier's and of libbpf's log with errors");
   app.set_version_flag("--version", "btfctl " BTFD_VERSION);
   app.require_subcommand(1);
   app.footer(kExamples + exitStatusHelp());
@@ -90,16 +90,27 @@ std::string usageMessage(std::span<const CLI::App* const> chosen, const CLI::Par
   return "there is no command '" + word + "'" + didYouMean(word, names);
 }
 
+/// Whether --json is among the options: CLI11 sets flags only once all is parsed.
+bool wantsJson(std::span<const std::string> arguments) {
+  const auto end = std::ranges::find(arguments, "--");
+  return std::find(arguments.begin(), end, "--json") != end;
+}
+
 int reportUsage(const CLI::App& app, const CLI::ParseError& error, std::span<const std::string> arguments,
-                std::ostream& errors) {
+                const Context& context) {
   const auto chosen = chosenApps(app);
+  const std::string message = usageMessage(chosen, error, arguments);
+  if (wantsJson(arguments)) {
+    context.out << failureDocument(failed(ExitStatus::Usage, message).error()) << std::flush;
+    return static_cast<int>(ExitStatus::Usage);
+  }
   std::string command;
   for (const CLI::App* each : chosen) {
     command += (command.empty() ? "" : " ") + each->get_name();
   }
-  errors << command << ": " << usageMessage(chosen, error, arguments) << "\nTry: " << command << " --help"
-         << "\n"
-         << std::flush;
+  context.errors << command << ": " << message << "\nTry: " << command << " --help"
+                 << "\n"
+                 << std::flush;
   return static_cast<int>(ExitStatus::Usage);
 }
 
@@ -140,7 +151,7 @@ int runCommandLine(std::vector<std::string> arguments, std::ostream& out, std::o
     app.parse(reversed);
   } catch (const CLI::ParseError& error) {
     const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
-    return asked ? app.exit(error, out, errors) : reportUsage(app, error, arguments, errors);
+    return asked ? app.exit(error, out, errors) : reportUsage(app, error, arguments, context);
   }
   const auto chosen = std::ranges::find_if(commands, &Command::chosen);
   return run(**chosen, context);

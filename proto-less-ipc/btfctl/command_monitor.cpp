@@ -28,7 +28,7 @@ class MonitorCommand : public Command {
   explicit MonitorCommand(CLI::App& parent)
       : Command(parent, "monitor", "Print what happens as it happens, until Ctrl-C",
                 "  btfctl monitor\n"
-                "      a line for each event, with local time\n"
+                "      a line for each event: local time, who, what, and the object's id and name\n"
                 "  btfctl monitor --json | jq --unbuffered 'select(.event.kind == \"loadFailed\")'\n"
                 "      one JSON object a line\n") {}
 

@@ -2,13 +2,26 @@
 
 #include "btfctl/fields.h"
 #include "btfctl/text.h"
+#include "btfctl/typed_names.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace btfd::btfctl {
 namespace {
 
 using nlohmann::json;
+
+/// The field that an InvalidParameter is about. Of an Attach of `load --attach-all`, which adds "program" to the error,
+/// it is called as if it were of the Load: it takes an --attach to mend it.
+std::string parameterOf(const json& parameters) {
+  constexpr std::string_view kTarget = "target.";
+  const std::string path = textField(parameters, "parameter");
+  const std::string program = textField(parameters, "program");
+  return program.empty() || !path.starts_with(kTarget)
+             ? path
+             : "programs." + program + ".attach[0]." + path.substr(kTarget.size());
+}
 
 /// The errors of org.varlink.service have no text of their own.
 std::string varlinkMessage(const Failure& failure) {
@@ -19,9 +32,9 @@ std::string varlinkMessage(const Failure& failure) {
   }
   if (failure.name == "org.varlink.service.InvalidParameter") {
     // "reason" is what btfd and systemd's services add to the standard's one field.
+    const std::string typed = typedFor(parameterOf(parameters));
     const std::string reason = textField(parameters, "reason");
-    return reason.empty() ? "the daemon does not accept the value of '" + textField(parameters, "parameter") + "'"
-                          : textField(parameters, "parameter") + ": " + reason;
+    return reason.empty() ? "the daemon does not accept the value of " + typed : typed + ": " + withTypedKeys(reason);
   }
   if (failure.name == "org.varlink.service.MethodNotFound" ||
       failure.name == "org.varlink.service.MethodNotImplemented") {
@@ -56,14 +69,37 @@ std::string messageOf(const Failure& failure) {
   return message;
 }
 
-std::string verifierLog(const json& parameters) {
+/// The last `count` lines of `text`.
+std::string_view lastLines(std::string_view text, std::size_t count) {
+  std::size_t begin = text.ends_with('\n') ? text.size() - 1 : text.size();
+  for (; begin > 0; --begin) {
+    if (text[begin - 1] == '\n' && --count == 0) {
+      break;
+    }
+  }
+  return text.substr(begin);
+}
+
+std::size_t lineCount(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count(text, '\n')) + (text.ends_with('\n') ? 0 : 1);
+}
+
+std::string verifierLog(const json& parameters, bool verbose) {
+  constexpr std::size_t kShownLines =
+      20; // what the verifier refuses is at the end, and the error before it stays in sight
   const json& log = field(parameters, "verifierLog");
   if (!log.is_string() || log.get_ref<const std::string&>().empty()) {
     return {};
   }
+  std::string_view shown = log.get_ref<const std::string&>();
   const std::string program = textField(parameters, "program");
-  return "  verifier log" + (program.empty() ? "" : " of program " + program) + ":\n" +
-         indented(printable(log.get_ref<const std::string&>(), Lines::Keep), 4);
+  std::string title = "  verifier log" + (program.empty() ? "" : " of program " + program);
+  if (const std::size_t lines = lineCount(shown); !verbose && lines > kShownLines) {
+    shown = lastLines(shown, kShownLines);
+    title +=
+        ", the last " + std::to_string(kShownLines) + " of " + std::to_string(lines) + " lines (--verbose shows all)";
+  }
+  return title + ":\n" + indented(printable(shown, Lines::Keep), 4);
 }
 
 std::string libbpfLog(const json& parameters, bool verbose) {
@@ -87,7 +123,7 @@ std::string libbpfLog(const json& parameters, bool verbose) {
 
 std::string failureText(const Failure& failure, std::string_view subject, bool verbose) {
   std::string text = "btfctl: " + std::string(subject) + ": " + messageOf(failure) + "\n";
-  text += verifierLog(failure.parameters);
+  text += verifierLog(failure.parameters, verbose);
   text += libbpfLog(failure.parameters, verbose);
   if (failure.name == "io.btfd.DeadlineExceeded") {
     text += "  (--deadline gives it more time, up to the limit of the daemon's configuration)\n";

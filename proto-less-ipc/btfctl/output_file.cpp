@@ -63,7 +63,20 @@ mode_t newMode() {
   return 0666 & ~mask;
 }
 
-Result<void> replace(const std::string& path, mode_t mode, std::span<const std::byte> content) {
+/// Gives `file` owner, group and mode of the file that it replaces, as far as this user may; never a set-user-id bit,
+/// which was for the old content. Without the old group, what that could do and others could not is nobody's.
+int takeOver(BorrowedFd file, const struct stat& replaced) {
+  constexpr auto kSame = static_cast<uid_t>(-1);
+  mode_t mode = replaced.st_mode & 0777;
+  const bool allKept = ::fchown(file.get(), replaced.st_uid, replaced.st_gid) == 0;
+  if (!allKept && ::fchown(file.get(), kSame, replaced.st_gid) != 0) {
+    mode &= ~static_cast<mode_t>(S_IRWXG) | (mode & S_IRWXO) << 3U;
+  }
+  return ::fchmod(file.get(), mode);
+}
+
+/// Puts a file with `content` at `path`, in place of `replaced` if there was one.
+Result<void> replace(const std::string& path, const struct stat* replaced, std::span<const std::byte> content) {
   NewFile made(path);
   if (!made.file()) {
     return failErrno("cannot write " + path, errno);
@@ -71,11 +84,39 @@ Result<void> replace(const std::string& path, mode_t mode, std::span<const std::
   if (auto written = writeAll(made.file(), content, path); !written) {
     return written;
   }
+  const int changed = replaced == nullptr ? ::fchmod(made.file().get(), newMode()) : takeOver(made.file(), *replaced);
   // A file system that is full may say so only now; and after a crash there must be no empty file of this name.
-  if (::fchmod(made.file().get(), mode) != 0 || ::fsync(made.file().get()) != 0) {
+  if (changed != 0 || ::fsync(made.file().get()) != 0) {
     return failErrno("cannot write " + path, errno);
   }
   return made.rename(path);
+}
+
+/// Puts a file with `content` where nothing is yet.
+Result<void> create(const std::string& path, std::span<const std::byte> content) {
+  struct stat status{};
+  if (::lstat(path.c_str(), &status) == 0) {
+    std::error_code ignored;
+    return fail("cannot write " + path + ": it is a symbolic link to " + fs::read_symlink(path, ignored).string() +
+                    ", which does not exist; remove the link, or make the file that it refers to",
+                ENOENT);
+  }
+  return replace(path, nullptr, content);
+}
+
+/// Replaces the regular file `found` that `path` leads to: the file itself, not a link to it.
+Result<void> replaceFound(const std::string& path, const struct stat& found, std::span<const std::byte> content) {
+  std::error_code error;
+  const std::string real = fs::canonical(path, error).string();
+  struct stat status{};
+  if (error) {
+    return failErrno("cannot write " + path, error.value());
+  }
+  // Looked up again, without what the kernel asks of links in directories such as /tmp (fs.protected_symlinks).
+  if (::lstat(real.c_str(), &status) != 0 || status.st_dev != found.st_dev || status.st_ino != found.st_ino) {
+    return fail("cannot write " + path + ": somebody has just changed what it refers to", EAGAIN);
+  }
+  return replace(real, &found, content);
 }
 
 } // namespace
@@ -93,13 +134,10 @@ Result<void> writeOutput(const std::string& path, std::span<const std::byte> con
   }
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) {
-    return replace(path, newMode(), content);
+    return errno == ENOENT ? create(path, content) : failErrno("cannot write " + path, errno);
   }
   if (S_ISREG(status.st_mode)) {
-    std::error_code error;
-    const fs::path real = fs::canonical(path, error); // the file itself, not a link to it
-    return error ? failErrno("cannot write " + path, error.value())
-                 : replace(real.string(), status.st_mode & 0777, content);
+    return replaceFound(path, status, content);
   }
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   return file ? writeAll(file, content, path) : failErrno("cannot write " + path, errno);

@@ -188,15 +188,12 @@ std::string kernelView(const json& reply, std::size_t width) {
 }
 
 std::string eventView(const json& event) {
-  constexpr std::size_t kLongestKind = sizeof("kernelSpecBuilt") - 1;
-  std::string kind = textField(event, "kind");
-  kind.resize(std::max(kind.size(), kLongestKind), ' ');
-  std::string line = localTime(numberField(event, "atUSec"), true) + "  " + kind + "  ";
-  if (const std::string id = textField(event, "objectId"); !id.empty()) {
-    const std::string name = textField(event, "objectName");
-    line += "object " + id + (name.empty() ? "" : " (" + name + ")") + ": ";
-  }
-  return line + textField(event, "message");
+  const std::string message = textField(event, "message");
+  const bool hasUser = field(event, "uid").is_number_integer();
+  // No kind, id and name beside it: the message has them in words.
+  return localTime(numberField(event, "atUSec"), true) + "  " +
+         (hasUser ? userName(numberField(event, "uid")) + ": " : "") +
+         (message.empty() ? textField(event, "kind") : message);
 }
 
 std::string verifierLogsView(const json& logs) {

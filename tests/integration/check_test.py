@@ -199,6 +199,12 @@ class CheckMethod(DaemonTest):
             ({"objects": [{"objectFileDescriptor": 0}], "kernels": [{"btfFileDescriptor": -1}]}, "kernels[0].btfFileDescriptor"),
             ({"objects": [{"objectFileDescriptor": 0}], "kernels": [{"btfFileDescriptor": 1, "modules": [{"btfFileDescriptor": 0}]}]},
              "kernels[0].modules[0].btfFileDescriptor"),
+            ({"objects": [{"objectFileDescriptor": 0, "name": "a\u202eb"}]}, "objects[0].name"),
+            ({"objects": [{"objectFileDescriptor": 0, "name": "n" * 257}]}, "objects[0].name"),
+            ({"objects": [{"objectFileDescriptor": 0}], "kernels": [{"btfFileDescriptor": 1, "name": "\x1b[2J"}]}, "kernels[0].name"),
+            ({"objects": [{"objectFileDescriptor": 0}],
+              "kernels": [{"btfFileDescriptor": 1, "modules": [{"btfFileDescriptor": 2, "name": "a\nb"}]}]},
+             "kernels[0].modules[0].name"),
             ({"objects": [{"objectFileDescriptor": 0}], "deadlineMs": 0}, "deadlineMs"),
             ({"objects": [{"objectFileDescriptor": 0}], "surprise": 1}, "surprise"),
         )

@@ -1,4 +1,5 @@
 """What the daemon says of its command line and its configuration, at the start and when it reads it again."""
+import grp
 import json
 import os
 import signal
@@ -7,7 +8,10 @@ import tempfile
 import unittest
 
 import harness
+import system
 from harness import DaemonTest, eventually
+
+DEFAULT_GROUP_IS_MISSING = all(entry.gr_name != "btfd" for entry in grp.getgrall())
 
 
 class CommandLine(unittest.TestCase):
@@ -31,10 +35,16 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         self.assertRegex(done.stdout, r"Exit status:\n +0 .*\n +1 .*\n +2 .*\n +71 .*\n +78 ")
 
-    def test_a_group_that_does_not_exist_is_an_error(self):
-        done = self.check({"socket": {"group": "no-such-group"}})
-        self.assertEqual(done.returncode, 78, done.stderr)
-        self.assertIn("socket.group: the system has no group 'no-such-group'", done.stderr)
+    def test_a_group_that_does_not_exist_is_an_error_for_check_and_start(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"socket": {"group": "no-such-group", "path": file.name + ".socket"}}, file)
+            file.flush()
+            for arguments in (["--check-config"], []):
+                with self.subTest(arguments=arguments):
+                    done = self.run_btfd("--config", file.name, *arguments)
+                    self.assertEqual(done.returncode, 78, done.stderr)
+                    self.assertIn("socket.group: the system has no group 'no-such-group'", done.stderr)
+                    self.assertFalse(os.path.lexists(file.name + ".socket"))
 
     def test_no_group_and_one_that_exists_are_none(self):
         for group in ("", harness.GROUP):
@@ -43,17 +53,66 @@ class CommandLine(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_the_default_group_may_come_later(self):
-        self.assertEqual(self.check({}).returncode, 0)
+        done = self.check({})
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual("the system has no group 'btfd'" in done.stderr, DEFAULT_GROUP_IS_MISSING)
 
 
-class UnknownGroup(DaemonTest):
-    config = {"socket": {"group": "no-such-group"}}
+class DefaultGroup(DaemonTest):
+    config = {"socket": {"group": "btfd"}}
+
+    def test_may_come_later_and_is_missed_in_the_log(self):
+        self.assertEqual("warning: socket.group: the system has no group 'btfd', so only root" in self.daemon.log(),
+                         DEFAULT_GROUP_IS_MISSING)
+
+
+class NoBpffs(DaemonTest):
+    """The daemon's directory is no bpffs."""
+
+    @classmethod
+    def setUpClass(cls):
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("needs root, to load BPF programs")
+        cls.daemon = harness.Daemon(cls.config)
+        cls.daemon.bpffs = os.path.join(cls.daemon.directory, "pins")
+        cls.daemon.start()
+        cls.addClassCleanup(cls.daemon.stop)
 
     def test_is_in_the_log(self):
-        self.assertIn("the system has no group 'no-such-group'", self.daemon.log())
+        self.assertIn("cannot be loaded: %s is not on a bpffs" % self.daemon.bpffs, self.daemon.log())
+
+    def test_refuses_maps_that_are_pinned_and_says_where_and_what_to_do(self):
+        with self.refused("LoadFailed", stage="map", map="pinned_hash", errnoName="ENOENT") as refusal:
+            self.load("pinned_map")
+        for words in ("map 'pinned_hash' cannot be pinned: %s is not on a bpffs" % self.daemon.bpffs, "--bpffs", "restart btfd"):
+            self.assertIn(words, refusal.error.parameters["message"])
+
+    def test_loads_what_pins_nothing(self):
+        self.client.call("io.btfd.Unload", {"objectId": self.load("tp_btf")["object"]["id"]})
+
+    def test_notices_a_bpffs_that_was_mounted_later(self):
+        system.mount("bpf", self.daemon.bpffs, "bpf")
+        self.addCleanup(system.run, "umount", self.daemon.bpffs)
+        with self.refused("LoadFailed", stage="map", map="pinned_hash") as refusal:
+            self.load("pinned_map")
+        self.assertIn("there is no %s/owners; restart btfd, which makes it" % self.daemon.bpffs, refusal.error.parameters["message"])
+
+
+class LackingCapabilities(DaemonTest):
+    wrapper = ("setpriv", "--bounding-set", "-perfmon,-net_admin,-sys_admin")
+
+    def test_are_named_in_one_warning_with_what_they_are_for(self):
+        warnings = [line for line in self.daemon.log().splitlines() if "CAP_" in line]
+        self.assertEqual(len(warnings), 1, warnings)
+        for words in ("warning", "CAP_PERFMON", "tracing", "CAP_NET_ADMIN", "network", "CAP_SYS_ADMIN"):
+            self.assertIn(words, warnings[0])
+        self.assertNotIn("CAP_BPF", warnings[0])
 
 
 class Reload(DaemonTest):
+    def test_no_capability_is_said_to_be_missing(self):
+        self.assertNotIn("CAP_", self.daemon.log())
+
     def reload(self, changes):
         with open(self.daemon.config_path, "w", encoding="utf-8") as file:
             json.dump(harness.merged(harness.DEFAULT_CONFIG, changes), file)

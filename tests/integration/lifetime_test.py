@@ -323,6 +323,43 @@ class Monitor(DaemonTest):
             self.assertIn(words, event["message"])
             self.assertIn(words, self.daemon.log())
 
+    def test_tells_what_could_not_be_attached_and_why(self):
+        events = self.watch()
+        loaded = self.load("xdp", name="filter")["object"]
+        self.assertEqual(next(events)["kind"], "loaded")
+        for error, parameters, words in (
+                ("InvalidParameter", {"program": "pass", "target": {"interface": "no-such-if"}},
+                 ("program 'pass'", "target.interface", "no-such-if")),
+                ("NoSuchName", {"program": "path"}, ("program 'path'", "the object has no program 'path'"))):
+            with self.subTest(error=error):
+                with self.refused(error):
+                    self.client.call("io.btfd.Attach", {"objectId": loaded["id"], **parameters})
+                event = next(events)
+                self.assertEqual((event["kind"], event["objectId"], event["objectName"], event["uid"]),
+                                 ("attachFailed", loaded["id"], "filter", 0))
+                self.assertIn("of object %d 'filter'" % loaded["id"], event["message"])
+                self.assertIn("user 0 (pid %d) %s" % (os.getpid(), event["message"]), self.daemon.log())
+                for word in words:
+                    self.assertIn(word, event["message"])
+        self.client.call("io.btfd.Unload", {"objectId": loaded["id"]})
+
+    def test_tells_what_the_kernel_refuses_to_attach(self):
+        events = self.watch()
+        with self.refused("AttachFailed"):
+            self.load("xdp", name="filter", programs={"pass": {"attach": [{"interface": "lo"}, {"interface": "lo"}]}})
+        event = next(events)
+        self.assertEqual((event["kind"], event["objectName"], event["uid"]), ("loadFailed", "filter", 0))
+        self.assertIn("cannot attach program 'pass'", event["message"])
+        self.assertIn(event["message"], self.daemon.log())
+        loaded = self.load("xdp", name="filter", programs={"pass": {"attach": [{"interface": "lo"}]}})["object"]
+        self.assertEqual(next(events)["kind"], "loaded")
+        with self.refused("AttachFailed"):
+            self.client.call("io.btfd.Attach", {"objectId": loaded["id"], "program": "pass", "target": {"interface": "lo"}})
+        event = next(events)
+        self.assertEqual((event["kind"], event["objectId"]), ("attachFailed", loaded["id"]))
+        self.assertIn(event["message"], self.daemon.log())
+        self.client.call("io.btfd.Unload", {"objectId": loaded["id"]})
+
     def test_tells_the_end_of_a_session(self):
         events = self.watch()
         client = self.connect()

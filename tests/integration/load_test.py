@@ -8,6 +8,7 @@ import tempfile
 import time
 
 import bpf
+from btfd_client import VarlinkError
 from harness import SLOW, DaemonTest, memfd, object_bytes, object_path
 from system import run
 
@@ -417,6 +418,58 @@ class OtherOptions(DaemonTest):
     def test_dry_run_that_fails(self):
         with self.refused("LoadFailed", program="rejected"):
             self.load("verifier_reject", dryRun=True)
+
+    def why_not(self, name, program, target, descriptors, **parameters):
+        """What a Load says of a target: the error without what only a try gives, libbpf's log."""
+        with open(object_path(name), "rb") as f:
+            try:
+                loaded = self.client.call("io.btfd.Load", {
+                    "objectFileDescriptor": 0, "programs": {program: {"attach": [target]}}, **parameters}, [f, *descriptors])
+            except VarlinkError as e:
+                return e.name, {key: value for key, value in e.parameters.items() if key != "libbpfLog"}
+        if not parameters:
+            self.client.call("io.btfd.Unload", {"objectId": loaded["object"]["id"]})
+        return None
+
+    def test_dry_run_says_of_targets_what_a_load_says(self):
+        null = open("/dev/null", "rb")
+        self.addCleanup(null.close)
+        for name, program, target, descriptors in (
+                ("xdp", "pass", {"interface": "no-such-if"}, ()), ("xdp", "pass", {}, ()),
+                ("tc", "classify", {"interface": "no-such-if", "direction": "ingress"}, ()),
+                ("tcx", "on_ingress", {"interface": "no-such-if"}, ()),
+                ("raw_tracepoint", "on_exec", {"tracepoint": "sched_process_exek"}, ()),
+                ("tracepoint", "on_exec", {"tracepoint": "sched/sched_process_exek"}, ()),
+                ("tracepoint", "on_exec", {"tracepoint": "shed/sched_process_exec"}, ()),
+                ("cgroup_skb", "on_ingress", {"cgroup": "/tmp"}, ()),
+                ("cgroup_skb", "on_ingress", {"targetFileDescriptor": 1}, (null,)),
+                ("sk_lookup", "on_lookup", {"networkNamespace": "/tmp"}, ()),
+                ("sk_lookup", "on_lookup", {"targetFileDescriptor": 1}, (null,)),
+                ("socket_filter", "keep", {"targetFileDescriptor": 1}, (null,)),
+                ("sk_msg", "on_message", {"map": "counter"}, ()), ("sk_msg", "on_message", {"map": "no-such-map"}, ()),
+                ("iter_task", "dump_task", {"pid": 0}, ()),
+                ("sk_lookup", "on_lookup", {"networkNamespace": "/proc/self/ns/mnt"}, ()),
+                ("perf_event", "on_sample", {"perfEvent": {"type": "software", "event": "cpu-clock", "frequency": 10**9}}, ()),
+                ("kprobe", "on_sleep", {"function": "no_such_function"}, ()),
+                ("uprobe", "on_call", {"binary": "/no/such/binary", "function": "f"}, ()),
+                ("uprobe", "on_call", {}, ())):
+            with self.subTest(object=name, target=target):
+                real = self.why_not(name, program, target, descriptors)
+                self.assertIsNotNone(real)
+                self.assertEqual(self.why_not(name, program, target, descriptors, dryRun=True), real)
+
+    def test_dry_run_accepts_targets_that_are_there(self):
+        for name, program, target, descriptors in (
+                ("xdp", "pass", {"interface": "lo"}, ()), ("raw_tracepoint", "on_exec", {}, ()),
+                ("raw_tracepoint", "on_exec", {"tracepoint": "sched_process_exit"}, ()),
+                ("tracepoint", "on_exec", {}, ()), ("sk_lookup", "on_lookup", {}, ()),
+                ("kprobe", "on_sleep", {}, ()), ("kprobe", "on_sleep", {"function": "do_exit"}, ()),
+                ("sk_msg", "on_message", {"map": "sockets"}, ()),
+                ("socket_filter", "keep", {"targetFileDescriptor": 1}, (self.client.socket,))):
+            if name == "tracepoint" and not os.path.exists("/sys/kernel/tracing/events"):
+                continue  # this kernel has no tracefs
+            with self.subTest(object=name, target=target):
+                self.assertIsNone(self.why_not(name, program, target, descriptors, dryRun=True))
 
     def test_dry_run_with_verifier_log(self):
         self.assertIn("processed ", self.load("tp_btf", dryRun=True, verifierLogLevel=4)["verifierLogs"]["on_exec"])

@@ -38,6 +38,12 @@ def talk_to_itself():
 
 
 class CgroupSkb(CgroupTest):
+    def test_nowhere(self):
+        loaded = self.load("cgroup_skb")["object"]
+        with self.refused("InvalidParameter", parameter="target.cgroup") as refusal:
+            self.attach(loaded, "on_ingress")
+        self.assertIn("needs a cgroup, as path or descriptor", refusal.error.parameters["reason"])
+
     def test_ingress(self):
         self.lives("cgroup_skb", "on_ingress", talk_to_itself)
 

@@ -61,5 +61,14 @@ TEST(QuotedName, CutsWhatIsTooLongToRead) {
   EXPECT_EQ(quotedName(std::string(257, 'n')), "'" + std::string(256, 'n') + "...'");
 }
 
+TEST(Showable, IsEscapedAndCutBetweenCharacters) {
+  EXPECT_EQ(showable("short \x1b[2J", 20), "short \\x1b[2J");
+  EXPECT_EQ(showable("abcdef", 6), "abcdef");
+  EXPECT_EQ(showable("abcdefg", 6), "abcdef...");
+  EXPECT_EQ(showable("ab\xc3\xbc", 3), "ab...");
+  EXPECT_EQ(showable("ab\x1b", 5), "ab...");
+  EXPECT_EQ(showable("", 5), "");
+}
+
 } // namespace
 } // namespace btfd

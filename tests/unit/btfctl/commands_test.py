@@ -420,13 +420,13 @@ class OtherCommandsTest(CommandTest):
         def events(call):
             self.assertTrue(call.more)
             subscribed = {"kind": "subscribed", "atUSec": OBJECT["loadedAtUSec"], "message": "listening"}
-            loaded = {"kind": "loaded", "atUSec": OBJECT["loadedAtUSec"] + 42, "objectId": 7, "objectName": "execsnoop", "uid": 0, "message": "2 programs"}
+            loaded = {"kind": "loaded", "atUSec": OBJECT["loadedAtUSec"] + 42, "objectId": 7, "objectName": "execsnoop", "uid": 0, "message": "loaded object 7 'execsnoop'"}
             return [{"parameters": {"event": event}, "continues": True} for event in (subscribed, loaded)]
 
         self.daemon(Monitor=[events])
         for arguments, expected in (
-            ((), ["2023-11-14 22:13:20.000000  subscribed       listening\n",
-                  "2023-11-14 22:13:20.000042  loaded           object 7 (execsnoop): 2 programs\n"]),
+            ((), ["2023-11-14 22:13:20.000000  listening\n",
+                  "2023-11-14 22:13:20.000042  root (0): loaded object 7 'execsnoop'\n"]),
             (("--json",), None),
         ):  # fmt: skip
             with self.subTest(arguments=arguments):
@@ -474,6 +474,24 @@ class ExitStatusTest(CommandTest):
         self.assertIn("Try: btfctl show --help", self.run_btfctl("show", status=2).stderr)
         self.run_btfctl("list", "--unknown", status=2)
         self.run_btfctl(status=2)
+
+    def test_wrong_command_lines_are_json_for_who_wants_json(self):
+        for arguments, message in (
+            (("unlod", "7", "--json"), "there is no command 'unlod'; did you mean unload?"),
+            (("--json", "show"), "OBJECT is required"),
+            (("list", "--unknown", "--json"), "--unknown"),
+            (("--json",), "subcommand"),
+            (("load", "x.o", "--json", "--log-level", "8"), "8 not in range"),
+            (("load", "x.o", "--json", "--exec"), "--exec needs a command after --"),
+        ):
+            with self.subTest(arguments=arguments):
+                done = self.run_btfctl(*arguments, status=2)
+                document = json.loads(done.stdout)
+                self.assertEqual((document["error"], list(document["parameters"])), ("btfctl.Usage", ["message"]))
+                self.assertIn(message, document["parameters"]["message"])
+                self.assertEqual(done.stderr, "")
+        done = self.run_btfctl("list", "--unknown", "--", "--json", status=2)
+        self.assertEqual(done.stdout, "")
 
     def test_help_teaches_by_example_and_documents_exit_statuses(self):
         self.assertIn("Exit status:", self.run_btfctl("--help").stdout)

@@ -6,6 +6,7 @@ namespace btfd::btfctl {
 namespace {
 
 using nlohmann::json;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -22,6 +23,38 @@ TEST(FailureText, ShowsTheVerifierLogIndented) {
   const std::string text =
       textOf("io.btfd.LoadFailed", {{"message", "refused"}, {"program", "p"}, {"verifierLog", "a\n\tb\n"}});
   EXPECT_EQ(text, "btfctl: load x.o: refused\n  verifier log of program p:\n    a\n    \tb\n");
+}
+
+std::string numberedLines(int count) {
+  std::string text;
+  for (int i = 1; i <= count; ++i) {
+    text += "line " + std::to_string(i) + "\n";
+  }
+  return text;
+}
+
+TEST(FailureText, ShowsTheEndOfALongVerifierLogAndAllOfItOnDemand) {
+  const json parameters{{"message", "refused"}, {"program", "p"}, {"verifierLog", numberedLines(900)}};
+  const std::string text = textOf("io.btfd.LoadFailed", parameters);
+  EXPECT_THAT(text, HasSubstr("\n  verifier log of program p, the last 20 of 900 lines (--verbose shows all):\n"
+                              "    line 881\n"));
+  EXPECT_THAT(text, EndsWith("    line 900\n"));
+  const std::string all = textOf("io.btfd.LoadFailed", parameters, true);
+  EXPECT_THAT(all, HasSubstr("\n  verifier log of program p:\n    line 1\n"));
+  EXPECT_THAT(all, EndsWith("    line 900\n"));
+}
+
+TEST(FailureText, AVerifierLogThatIsShortIsShownWhole) {
+  std::string log = numberedLines(20);
+  for (const bool lineBreakAtTheEnd : {true, false}) {
+    if (!lineBreakAtTheEnd) {
+      log.pop_back();
+    }
+    EXPECT_THAT(textOf("io.btfd.LoadFailed", {{"message", "refused"}, {"verifierLog", log}}),
+                HasSubstr("\n  verifier log:\n    line 1\n"));
+  }
+  EXPECT_THAT(textOf("io.btfd.LoadFailed", {{"message", "refused"}, {"verifierLog", log + "\nline 21"}}),
+              HasSubstr("\n  verifier log, the last 20 of 21 lines (--verbose shows all):\n    line 2\n"));
 }
 
 TEST(FailureText, ShowsLibbpfLogOnlyOnDemand) {
@@ -48,10 +81,22 @@ TEST(FailureText, VarlinkErrorsGetWords) {
               HasSubstr("does not speak io.btfd"));
 }
 
-TEST(FailureText, AnInvalidParameterComesWithItsReason) {
+TEST(FailureText, AnInvalidParameterIsCalledAsItWasTypedAndComesWithItsReason) {
   EXPECT_EQ(textOf("org.varlink.service.InvalidParameter",
                    {{"parameter", "target.interface"}, {"reason", "there is no network interface 'veth9'"}}),
-            "btfctl: load x.o: target.interface: there is no network interface 'veth9'\n");
+            "btfctl: load x.o: target key 'interface': there is no network interface 'veth9'\n");
+  EXPECT_EQ(
+      textOf("org.varlink.service.InvalidParameter",
+             {{"parameter", "programs.p.attach[0].pid"},
+              {"reason", "program 'p' of type perf_event has no use for it; it takes perfEvent, cookie"}}),
+      "btfctl: load x.o: --attach p, target key 'pid': program 'p' of type perf_event has no use for it; it takes "
+      "perf, cookie\n");
+}
+
+TEST(FailureText, WhatAttachAllCouldNotAttachIsToldWithTheOptionThatCan) {
+  EXPECT_EQ(textOf("org.varlink.service.InvalidParameter",
+                   {{"parameter", "target.interface"}, {"reason", "is needed"}, {"program", "p"}}),
+            "btfctl: load x.o: --attach p, target key 'interface': is needed\n");
 }
 
 TEST(FailureText, UnknownErrorsAreShownAsTheyCame) {

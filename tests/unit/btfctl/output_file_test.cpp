@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace btfd::btfctl {
 namespace {
@@ -17,6 +18,17 @@ namespace fs = std::filesystem;
 using test_support::bytesOf;
 using test_support::readFile;
 using testing::HasSubstr;
+
+// Users and groups that no system has.
+constexpr uid_t kSomebody = 61'501;
+constexpr gid_t kSomeGroup = 61'502;
+constexpr gid_t kOtherGroup = 61'503;
+
+struct stat statusOf(const std::string& path) {
+  struct stat status{};
+  EXPECT_EQ(::lstat(path.c_str(), &status), 0) << path;
+  return status;
+}
 
 class OutputFileTest : public testing::Test {
  protected:
@@ -60,6 +72,60 @@ TEST_F(OutputFileTest, ReplacesWhatALinkRefersTo) {
   ASSERT_TRUE(writeOutput(path_, bytesOf("new"), out_));
   EXPECT_TRUE(fs::is_symlink(path_));
   EXPECT_EQ(readFile(directory_ / "real"), bytesOf("new"));
+}
+
+TEST_F(OutputFileTest, KeepsOwnerAndGroupOfTheFileThatItReplaces) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "needs root, to give a file to somebody";
+  }
+  test_support::writeFile(path_, "old");
+  fs::create_symlink("out", directory_ / "link");
+  ASSERT_EQ(::chown(path_.c_str(), kSomebody, kSomeGroup), 0);
+  ASSERT_EQ(::chmod(path_.c_str(), 0640), 0);
+  for (const std::string& path : {path_, directory_ / "link"}) {
+    ASSERT_TRUE(writeOutput(path, bytesOf("new"), out_));
+    const struct stat status = statusOf(path_);
+    EXPECT_EQ(status.st_uid, kSomebody);
+    EXPECT_EQ(status.st_gid, kSomeGroup);
+    EXPECT_EQ(status.st_mode & 07777U, 0640U);
+  }
+}
+
+TEST_F(OutputFileTest, GivesNobodyMoreThanTheFileThatItReplaces) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "needs root, to be somebody else";
+  }
+  test_support::writeFile(path_, "old");
+  ASSERT_EQ(::chown(path_.c_str(), 0, kSomeGroup), 0);
+  ASSERT_EQ(::chmod(path_.c_str(), 0664), 0);
+  ASSERT_EQ(::chmod(directory_.path().c_str(), 0777), 0);
+  ASSERT_EQ(::setegid(kOtherGroup), 0);
+  ASSERT_EQ(::seteuid(kSomebody), 0);
+  const auto written = writeOutput(path_, bytesOf("new"), out_);
+  ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_EQ(::setegid(0), 0);
+  ASSERT_TRUE(written) << written.error().message;
+  const struct stat status = statusOf(path_);
+  EXPECT_EQ(status.st_uid, kSomebody);
+  EXPECT_EQ(status.st_gid, kOtherGroup);
+  EXPECT_EQ(status.st_mode & 07777U, 0644U); // the group that could write is not its group any more
+}
+
+TEST_F(OutputFileTest, DoesNotReplaceALinkThatLeadsNowhere) {
+  fs::create_symlink("none", path_);
+  const auto written = writeOutput(path_, bytesOf("new"), out_);
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().message,
+              HasSubstr("cannot write " + path_ + ": it is a symbolic link to none, which does not exist"));
+  EXPECT_TRUE(fs::is_symlink(path_));
+  EXPECT_EQ(files(), 1U);
+}
+
+TEST_F(OutputFileTest, DoesNotReplaceALinkThatLeadsToItself) {
+  fs::create_symlink("out", path_);
+  EXPECT_FALSE(writeOutput(path_, bytesOf("new"), out_));
+  EXPECT_TRUE(fs::is_symlink(path_));
+  EXPECT_EQ(files(), 1U);
 }
 
 TEST_F(OutputFileTest, LeavesDevicesWhatTheyAre) {

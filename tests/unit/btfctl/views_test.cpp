@@ -1,3 +1,4 @@
+#include "btfctl/text.h"
 #include "btfctl/views.h"
 
 #include <gmock/gmock.h>
@@ -6,6 +7,7 @@ namespace btfd::btfctl {
 namespace {
 
 using nlohmann::json;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -39,6 +41,21 @@ TEST(Views, ModulesThatWereLeftOutSayWhy) {
                    {"spec", {{"mapped", false}, {"modules", {{{"name", "odd"}, {"error", "corrupt"}}}}}}};
   EXPECT_THAT(kernelView(reply, 0), HasSubstr("corrupt\n"));
   EXPECT_THAT(kernelView(reply, 0), HasSubstr("(a copy)"));
+}
+
+TEST(Views, AnEventIsALineWithWhoAndWhatAndNothingTwice) {
+  const std::string time = localTime(1'700'000'000'000'042, true) + "  ";
+  json event{{"kind", "attached"}, {"atUSec", 1'700'000'000'000'042}, {"objectId", 7}, {"objectName", "x"}, {"uid", 0}};
+  event["message"] = "attached program 'p' of object 7 'x' to xdp interface lo";
+  EXPECT_EQ(eventView(event), time + "root (0): attached program 'p' of object 7 'x' to xdp interface lo");
+  event["message"] = "two\nlines";
+  EXPECT_EQ(eventView(event), time + "root (0): two\\x0alines");
+  event.erase("uid");
+  EXPECT_EQ(eventView(event), time + "two\\x0alines");
+}
+
+TEST(Views, AnEventThatSaysNothingIsShownByItsKind) {
+  EXPECT_THAT(eventView({{"kind", "new"}, {"atUSec", 1}, {"uid", 0}}), EndsWith("  root (0): new"));
 }
 
 } // namespace

@@ -1,4 +1,5 @@
 // Kernels as they lie in files and directories.
+#include "check/btf_file.h"
 #include "check/kernels.h"
 #include "core/kernel_names.h"
 #include "packed.h"
@@ -13,9 +14,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <thread>
 
+#include <fcntl.h>
 #include <linux/btf.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace btfd::check {
 namespace {
@@ -86,6 +90,31 @@ TEST_F(KernelsTest, AreReadFromRawElfAndCompressedFiles) {
     const auto found = only(directory_ / name);
     EXPECT_TRUE(has(found, "of_the_kernel")) << name;
     EXPECT_EQ(found.path, directory_ / name);
+  }
+}
+
+TEST(ReadBtf, AFileThatSomebodyCutsOffMeanwhileIsAnErrorAndNoSignal) {
+  constexpr int kRounds = 5000; // enough for a few that meet it while the section is copied
+  const test_support::TemporaryDirectory directory;
+  const std::string path = directory / "vmlinux";
+  ElfMaker elf;
+  elf.machine(EM_X86_64);
+  elf.section(".BTF", Bytes(std::size_t{2} << 20U)); // copying it takes its time
+  const Bytes content = elf.bytes();
+  writeFile(path, content);
+  std::jthread truncates([&](const std::stop_token& stop) {
+    const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    while (!stop.stop_requested()) {
+      EXPECT_EQ(::ftruncate(file.get(), 4096), 0);
+      EXPECT_EQ(::ftruncate(file.get(), static_cast<off_t>(content.size())), 0);
+      EXPECT_EQ(::pwrite(file.get(), content.data(), content.size(), 0), static_cast<ssize_t>(content.size()));
+    }
+  });
+  for (int i = 0; i < kRounds; ++i) {
+    const auto bytes = readBtf(path);
+    if (!bytes) {
+      EXPECT_THAT(bytes.error().message, HasSubstr(path));
+    }
   }
 }
 

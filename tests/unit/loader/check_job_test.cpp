@@ -6,7 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +21,7 @@ namespace {
 using nlohmann::json;
 using test_support::BtfMaker;
 using testing::HasSubstr;
+using testing::Not;
 
 class CheckJobTest : public testing::Test {
  protected:
@@ -103,6 +107,28 @@ TEST_F(CheckJobTest, WhatCannotBeReadDoesNotStopTheOthers) {
   ASSERT_EQ(document.at("/objects/1/reports"_json_pointer).size(), 1U);
   EXPECT_EQ(document.at("/objects/1/reports/0/kernel"_json_pointer), "good kernel");
   EXPECT_EQ(document.at("/kernels/0/error"_json_pointer), "bad kernel: is neither BTF nor an ELF file");
+}
+
+/// `content` with `name`, wherever it is, by `other` of the same length.
+std::vector<std::byte> renamed(std::vector<std::byte> content, std::string_view name, std::string_view other) {
+  EXPECT_EQ(name.size(), other.size());
+  const auto from = std::as_bytes(std::span(name));
+  const auto to = std::as_bytes(std::span(other));
+  std::size_t found = 0;
+  for (auto at = content.begin(); (at = std::search(at, content.end(), from.begin(), from.end())) != content.end();) {
+    at = std::ranges::copy(to, at).out;
+    ++found;
+  }
+  EXPECT_GT(found, 0U);
+  return content;
+}
+
+TEST_F(CheckJobTest, NamesOfTheObjectAreFitToBeShown) {
+  addObject(renamed(object("fentry"), "do_nanosleep", "do_nano\x1b[2Jp"), "object");
+  addKernel(kernel_.bytes(), "kernel");
+  const std::string document = answer().dump();
+  EXPECT_THAT(document, HasSubstr(R"(do_nano\\x1b[2Jp)"));
+  EXPECT_THAT(document, Not(HasSubstr(R"(\u001b)")));
 }
 
 TEST_F(CheckJobTest, ModulesBelongToTheirKernel) {
