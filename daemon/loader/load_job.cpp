@@ -3,6 +3,8 @@
 #include "attach.h"
 #include "base/memfd.h"
 #include "base/text.h"
+#include "check/btf_file.h"
+#include "check/target_kernel.h"
 #include "diagnosis.h"
 #include "json_variable.h"
 #include "load_diagnosis.h"
@@ -16,14 +18,18 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 
 namespace btfd::loader {
 
 namespace {
+
+constexpr const char* kKernelBtf = "kernelBtfFileDescriptor";
 
 /// What the verifier's logs of all programs together may take in an answer, unless a single one may take more.
 constexpr std::size_t kLogsBytes = std::size_t{2} << 20;
@@ -136,12 +142,46 @@ class LoadJob {
   }
 
   Outcome<void> relocate() {
-    auto relocations = Relocations::apply(*given_);
+    std::shared_ptr<const check::TargetKernel> kernel;
+    if (const auto index = parameters_.find(kKernelBtf); index != parameters_.end()) {
+      auto read = readKernelBtf(*index);
+      if (!read) {
+        return std::unexpected(std::move(read.error()));
+      }
+      kernel = std::move(*read);
+    }
+    auto relocations = Relocations::apply(*given_, std::move(kernel));
     if (!relocations) {
       return std::unexpected(std::move(relocations.error()));
     }
     relocations_ = std::move(*relocations);
     return {};
+  }
+
+  Outcome<std::unique_ptr<check::TargetKernel>> readKernelBtf(const nlohmann::json& index) {
+    const auto file = descriptors_.take(index, kKernelBtf);
+    if (!file) {
+      return std::unexpected(file.error());
+    }
+    const auto bytes = check::readBtf(*file, limits_.objectBytes);
+    if (!bytes && bytes.error().code == EFBIG) {
+      return std::unexpected(
+          limitExceeded("the kernel BTF " + bytes.error().message, "objectBytes", limits_.objectBytes));
+    }
+    if (!bytes) {
+      return invalidParameter(kKernelBtf, "the file " + bytes.error().message);
+    }
+    if (check::isOfModule(*bytes)) {
+      return invalidParameter(kKernelBtf, "the file holds only what a module adds to its kernel's BTF");
+    }
+    auto kernel = check::TargetKernel::make("the request's BTF", *bytes);
+    if (!kernel) {
+      return invalidParameter(kKernelBtf, kernel.error().message);
+    }
+    if ((*kernel)->isBigEndian() != (std::endian::native == std::endian::big)) {
+      return invalidParameter(kKernelBtf, "the BTF is of a kernel of the other byte order");
+    }
+    return std::move(*kernel);
   }
 
   /// The object file as something that nobody can change any more: the client's own memfd if it is sealed, else a copy.

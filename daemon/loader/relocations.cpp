@@ -15,7 +15,7 @@ constexpr std::size_t kMostRecords = 50;
 
 } // namespace
 
-Outcome<Relocations> Relocations::apply(object::ClientBytes& bytes) {
+Outcome<Relocations> Relocations::apply(object::ClientBytes& bytes, std::shared_ptr<const check::TargetKernel> kernel) {
   const auto image = object::CheckedImage::check(bytes);
   if (!image) {
     return invalidObject(image.error().message);
@@ -26,7 +26,11 @@ Outcome<Relocations> Relocations::apply(object::ClientBytes& bytes) {
   }
   Relocations relocations;
   relocations.records_ = std::move(*records);
-  if (relocations.records_.needKernel()) {
+  if (relocations.records_.needKernel() && kernel != nullptr) {
+    relocations.kernel_ = std::move(kernel);
+    relocations.targets_ = relocations.kernel_->targets();
+    relocations.done_.generation = object::Relocated::kOfOtherBtf;
+  } else if (relocations.records_.needKernel()) {
     const LentSpec lent = kernelSpec();
     if (lent.state == KernelSpecState::libbpfsOwn) {
       relocations.leftToLibbpf_ = true;
@@ -61,16 +65,17 @@ Result<Relocations> Relocations::ofKept(object::KeptImage& image) {
 
 bool Relocations::areTypesResident(const core::Relocation& relocation) const {
   if (done_.generation == object::Relocated::kOfOtherBtf) {
-    return false;
+    return kernel_ != nullptr;
   }
   // Ids of vmlinux are the same in each generation of the running kernel's BTF; those of modules may not be.
   return areModulesResident_ || (relocation.type.target == 0 && relocation.other.target == 0);
 }
 
 bool Relocations::isForAll() const {
-  return !leftToLibbpf_ && std::ranges::none_of(done_.relocations, [](const core::Relocation& relocation) {
-    return relocation.outcome == core::Outcome::failed;
-  });
+  return !leftToLibbpf_ && kernel_ == nullptr &&
+         std::ranges::none_of(done_.relocations, [](const core::Relocation& relocation) {
+           return relocation.outcome == core::Outcome::failed;
+         });
 }
 
 Outcome<void> Relocations::check(struct bpf_object& object) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "check/target_kernel.h"
 #include "core/candidates.h"
 #include "failure.h"
 #include "job.h"
@@ -11,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,7 +29,10 @@ class Relocations {
   /// Checks the object in `bytes`, resolves its records against the spec that this process was lent, and writes the
   /// results into `bytes`; libbpf then finds none left to do. io.btfd.InvalidObject for what is wrong with the object,
   /// io.btfd.NoKernelBtf if something is asked about the kernel and nothing was lent.
-  static Outcome<Relocations> apply(object::ClientBytes& bytes);
+  ///
+  /// `kernel`: what to resolve them against instead.
+  static Outcome<Relocations> apply(object::ClientBytes& bytes,
+                                    std::shared_ptr<const check::TargetKernel> kernel = nullptr);
 
   /// Those of an object that was relocated before, which libbpf must not use any more. Of what was asked of a kernel
   /// BTF that is not lent to this process, or not any more, the types that gave the answers are left out.
@@ -64,6 +69,9 @@ class Relocations {
   bool leftToLibbpf_ = false;
   /// Whether `targets_` has the same modules as when the relocations were resolved.
   bool areModulesResident_ = true;
+
+  /// BTF that came with the request.
+  std::shared_ptr<const check::TargetKernel> kernel_;
 
   [[nodiscard]] bool areTypesResident(const core::Relocation& relocation) const;
   [[nodiscard]] object::RelocationReport report(const core::Relocation& relocation) const;

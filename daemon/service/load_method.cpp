@@ -121,6 +121,9 @@ void LoadMethod::call(varlink::Call call) {
 
 /// Lends the worker what was kept of the object, if it is one that was loaded before.
 void LoadMethod::guessImage(Request& request, Job& job) {
+  if (job.body["parameters"].contains("kernelBtfFileDescriptor")) {
+    return; // what is kept is relocated for the running kernel's
+  }
   const auto& spec = kernelBtf_.spec();
   auto image = images_.guess(request.peer.uid, request.name, spec ? spec->generation() : 0);
   if (!image) {

@@ -56,6 +56,8 @@ class LoadCommand : public Command {
     repeatable("--set", "VARIABLE=JSON", options_.variables, "The value of a global variable");
     repeatable("--max-entries", "MAP=NUMBER", options_.maxEntries, "The size of a map");
     repeatable("--reuse", "MAP=PATH|ID", options_.reuse, "Use an existing map: pinned at PATH, or by kernel id");
+    option("--kernel-btf", "FILE", options_.kernelBtf,
+           "Relocate for this BTF instead of the running kernel's (a kernel without any; better BTF)");
     app()
         .add_option("--log-level", options_.logLevel, "Ask for the verifier's log: 1, 2 (verbose), 4 (statistics)")
         ->type_name("BITS")
@@ -116,7 +118,7 @@ class LoadCommand : public Command {
     if (!maps) {
       return misused(maps.error());
     }
-    auto request = withDescriptors(std::move(*parameters), options_.object, *maps);
+    auto request = withDescriptors(std::move(*parameters), options_.object, *maps, options_.kernelBtf);
     if (!request) {
       const bool noSuchMap = request.error().code == ENOENT && request.error().message.starts_with("--reuse");
       return failed(noSuchMap ? ExitStatus::NotFound : ExitStatus::Failed, request.error().message);

@@ -26,7 +26,7 @@ _btfctl() {
   case $command in
     "") words="load unload attach detach list show check relocate btf kernel monitor --version $globals" ;;
     load)
-      words="--name --label --attach --attach-all --enable --disable --set --max-entries --reuse --log-level --deadline
+      words="--name --label --attach --attach-all --enable --disable --set --max-entries --reuse --kernel-btf --log-level --deadline
         --dry-run --stay --exec $globals"
       [[ $word == -* ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$word"); return; }
       ;;

@@ -7,10 +7,13 @@
 #include "btfctl/target.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <string_view>
 #include <utility>
+
+#include <fcntl.h>
 
 namespace btfd::btfctl {
 namespace {
@@ -203,7 +206,8 @@ Result<std::vector<ReusedMap>> reusedMaps(const LoadOptions& options) {
   return maps;
 }
 
-Result<LoadRequest> withDescriptors(json parameters, const std::string& object, const std::vector<ReusedMap>& maps) {
+Result<LoadRequest> withDescriptors(json parameters, const std::string& object, const std::vector<ReusedMap>& maps,
+                                    const std::string& kernelBtf) {
   LoadRequest request{std::move(parameters), {}};
   auto file = openObject(object);
   if (!file) {
@@ -218,6 +222,14 @@ Result<LoadRequest> withDescriptors(json parameters, const std::string& object, 
     }
     request.parameters["maps"][map.name]["reuseFileDescriptor"] = request.descriptors.size();
     request.descriptors.push_back(std::move(*opened));
+  }
+  if (!kernelBtf.empty()) {
+    UniqueFd btf(::open(kernelBtf.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!btf) {
+      return failErrno("--kernel-btf " + kernelBtf, errno);
+    }
+    request.parameters["kernelBtfFileDescriptor"] = request.descriptors.size();
+    request.descriptors.push_back(std::move(btf));
   }
   return request;
 }

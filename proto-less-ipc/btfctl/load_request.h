@@ -28,6 +28,8 @@ struct LoadOptions {
   std::vector<std::string> maxEntries{};
   /// MAP=PATH or MAP=ID
   std::vector<std::string> reuse{};
+  /// A file; empty: the running kernel's BTF.
+  std::string kernelBtf{};
   int logLevel = 0;
   bool dryRun = false;
   std::string deadline{};
@@ -51,9 +53,10 @@ struct LoadRequest {
   std::vector<UniqueFd> descriptors;
 };
 
-/// Opens the object file and the maps to reuse, and lets `parameters` refer to them.
+/// Opens the object file, the maps to reuse and, if it is not empty, the file `kernelBtf`, and lets `parameters` refer
+/// to them.
 Result<LoadRequest> withDescriptors(nlohmann::json parameters, const std::string& object,
-                                    const std::vector<ReusedMap>& maps);
+                                    const std::vector<ReusedMap>& maps, const std::string& kernelBtf = "");
 
 /// Labels, each KEY=VALUE, as an object. Errors name --label.
 Result<nlohmann::json> parseLabels(const std::vector<std::string>& labels);

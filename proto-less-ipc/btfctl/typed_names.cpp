@@ -20,6 +20,7 @@ constexpr std::array kFields{
     Name{"verifierLogLevel", "--log-level"},
     Name{"objectFileDescriptor", "the object file"},
     Name{"object", "the object file"},
+    Name{"kernelBtfFileDescriptor", "--kernel-btf"},
     Name{"objectId", "the object's id"},
     Name{"linkId", "the link's id"},
     Name{"program", "PROGRAM"},

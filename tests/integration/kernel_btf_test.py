@@ -1,12 +1,15 @@
 """Kernel BTF is parsed once, when it is needed, and not where it is not."""
+import gzip
+import lzma
 import os
 import platform
+import struct
 import tempfile
 import threading
 import unittest
 
 from btfd_client import VarlinkError
-from harness import Daemon, DaemonTest, memfd, object_bytes
+from harness import Daemon, DaemonTest, memfd, object_bytes, object_path
 from system import run, tool
 
 NEED_NO_KERNEL_BTF = ("no_btf_needed", "socket_filter", "xdp", "raw_tracepoint", "global_data", "maps", "optional")
@@ -205,3 +208,94 @@ class ForeignKernelBtf(DaemonTest):
     def test_is_used(self):
         self.load("exec_events")
         self.assertEqual(describe(self.client)["spec"]["path"], self.file.name)
+
+
+class RequestsBtf(DaemonTest):
+    """kernelBtfFileDescriptor: relocations are resolved against BTF that the client sends."""
+
+    def load_with(self, btf, name="optional_field", **parameters):
+        with open(object_path(name), "rb") as f, memfd(btf) as kernel:
+            return self.client.call("io.btfd.Load", {"objectFileDescriptor": 0, "kernelBtfFileDescriptor": 1, "name": name,
+                                                     **parameters}, [f, kernel])["object"]
+
+    def pid_record(self, loaded):
+        records = self.client.call("io.btfd.Describe", {"objectId": loaded["id"], "relocations": True})["relocations"]
+        return next(record for record in records if record["access"].endswith(".pid"))
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with open("/sys/kernel/btf/vmlinux", "rb") as f:
+            cls.running = f.read()
+
+    def test_the_running_kernels_comes_to_the_same(self):
+        given = self.load_with(self.running)
+        own = self.load("optional_field")["object"]
+        self.assertEqual([p["tag"] for p in given["programs"]], [p["tag"] for p in own["programs"]])
+        self.assertEqual(self.pid_record(given)["value"], self.pid_record(own)["value"])
+        # Its types are not resident, so nothing is said of them that could be wrong.
+        self.assertNotIn("targetType", self.pid_record(given))
+
+    def test_may_be_compressed(self):
+        self.load_with(gzip.compress(self.running))
+        self.load_with(lzma.compress(self.running, preset=0))
+
+    def test_is_what_counts(self):
+        for offset in (40, 80):
+            self.assertEqual(self.pid_record(self.load_with(minimal_btf("pid", offset)))["value"], offset)
+
+    def test_one_that_lacks_the_field_is_no_error_of_the_running_kernels(self):
+        with self.refused("LoadFailed") as refusal:
+            self.load_with(minimal_btf("other", 4))
+        self.assertIn("has no 'pid'", refusal.error.parameters["message"])
+
+    def test_nothing_of_it_is_kept_for_others(self):
+        given = self.load_with(minimal_btf("pid", 40))
+        own = self.load("optional_field", name="optional_field")["object"]
+        self.assertFalse(own["imageReused"])
+        again = self.load_with(minimal_btf("pid", 40))
+        self.assertFalse(again["imageReused"])
+        self.assertEqual([p["tag"] for p in given["programs"]], [p["tag"] for p in again["programs"]])
+        self.assertNotEqual([p["tag"] for p in given["programs"]], [p["tag"] for p in own["programs"]])
+
+    def test_what_is_none_is_refused(self):
+        swapped = b"\xeb\x9f" + self.running[2:]
+        for name, content in (("empty", b""), ("no BTF", b"x" * 100), ("cut", self.running[:1000]), ("swapped", swapped)):
+            with self.subTest(name=name), self.refused("InvalidParameter", parameter="kernelBtfFileDescriptor"):
+                self.load_with(content)
+
+    def test_a_descriptor_that_is_none(self):
+        with self.refused("InvalidParameter", parameter="kernelBtfFileDescriptor"), \
+                open(object_path("optional_field"), "rb") as f:
+            self.client.call("io.btfd.Load", {"objectFileDescriptor": 0, "kernelBtfFileDescriptor": 7}, [f])
+
+
+def minimal_btf(member, offset):
+    """BTF with a struct task_struct that has one int."""
+    strings = b"\0int\0task_struct\0" + member.encode() + b"\0"
+    names = {name: strings.index(b"\0" + name.encode() + b"\0") + 1 for name in ("int", "task_struct", member)}
+    types = struct.pack("<IIII", names["int"], 1 << 24, 4, (1 << 24) | 32)
+    types += struct.pack("<III", names["task_struct"], (4 << 24) | 1, offset + 4)
+    types += struct.pack("<III", names[member], 1, offset * 8)
+    header = struct.pack("<HBBIIIII", 0xeb9f, 1, 0, 24, 0, len(types), len(types), len(strings))
+    return header + types + strings
+
+
+class RequestsBtfWithoutAnother(RequestsBtf):
+    """On a kernel that has none itself."""
+    wrapper = NoKernelBtf.wrapper
+    config = {"kernelBtf": {"load": "on-demand"}}
+
+    def test_the_running_kernels_comes_to_the_same(self):
+        with self.refused("NoKernelBtf"):
+            self.load("optional_field")
+        self.assertGreater(self.pid_record(self.load_with(self.running))["value"], 0)
+
+    def test_nothing_of_it_is_kept_for_others(self):
+        self.load_with(minimal_btf("pid", 40))
+        with self.refused("NoKernelBtf"):
+            self.load("optional_field")
+
+    def test_what_needs_the_running_kernels_says_so(self):
+        with self.refused("NoKernelBtf"):
+            self.load_with(self.running, "tp_btf")
