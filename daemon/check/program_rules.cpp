@@ -1,8 +1,4 @@
-#include "base/near_misses.h"
-#include "base/text.h"
-#include "core/kernel_names.h"
 #include "core/patch.h"
-#include "object/sought_type.h"
 #include "rules.h"
 
 #include <bpf/libbpf.h>
@@ -68,7 +64,7 @@ class ProgramRules {
     }
     checkType();
     checkAttachType();
-    checkTarget();
+    checkTarget(program_, kernel_, findings_);
   }
 
  private:
@@ -101,46 +97,6 @@ class ProgramRules {
     } else {
       add(Severity::warning, Topic::attachType, text,
           "it loads, but cannot be attached as its section says: the kernel has no attach type " + text);
-    }
-  }
-
-  void checkTarget() {
-    const auto type = bpf_program__type(&program_);
-    const bool isRaw = type == BPF_PROG_TYPE_RAW_TRACEPOINT || type == BPF_PROG_TYPE_RAW_TRACEPOINT_WRITABLE;
-    const auto sought = isRaw ? object::kTracepointType : object::soughtFor(program_);
-    if (!sought) {
-      return;
-    }
-    const auto slash = section_.find('/');
-    if (slash == std::string_view::npos) {
-      if (!isRaw) {
-        add(Severity::unknown, Topic::attachTarget, {},
-            "its section " + quotedName(section_) + " does not say what it attaches to: who loads it has to");
-      }
-      return;
-    }
-    findTarget(*sought, section_.substr(slash + 1), isRaw);
-  }
-
-  void findTarget(const object::SoughtType& sought, std::string_view target, bool isRaw) {
-    std::string_view module;
-    std::string_view name = target;
-    if (const auto colon = target.find(':'); colon != std::string_view::npos) { // "module:function"
-      module = target.substr(0, colon);
-      name = target.substr(colon + 1);
-    }
-    if (core::findNamed(kernel_.targets(), std::string(sought.prefix) + std::string(name), sought.kind, module)) {
-      return;
-    }
-    std::string message = "the kernel has no " + std::string(sought.what) + " " + quotedName(name);
-    if (!module.empty()) {
-      message += " in " + quotedName(module);
-    }
-    message += itHas(core::namesLike(kernel_.targets(), name, sought.kind, sought.prefix));
-    if (isRaw) {
-      add(Severity::warning, Topic::attachTarget, name, "it loads, but cannot be attached: " + message);
-    } else {
-      add(Severity::error, Topic::attachTarget, name, std::move(message));
     }
   }
 

@@ -13,8 +13,12 @@ namespace btfd::check {
 
 // The rules that checkObject applies. Each adds what it finds to `findings`.
 
-/// Program types, attach types and attach targets.
+/// Program types, attach types and, with checkTarget, attach targets.
 void checkPrograms(const ObjectToCheck& object, const TargetKernel& kernel, std::vector<Finding>& findings);
+
+/// What `program` attaches to. Classic tracepoints and kprobes are looked up by the kernel only when they are attached;
+/// of those that are not in BTF it is said whether the kernel cannot have them.
+void checkTarget(const struct bpf_program& program, const TargetKernel& kernel, std::vector<Finding>& findings);
 
 /// Map types.
 void checkMaps(const ObjectToCheck& object, const TargetKernel& kernel, std::vector<Finding>& findings);

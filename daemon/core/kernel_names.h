@@ -17,6 +17,9 @@ namespace btfd::core {
 std::optional<TargetType> findNamed(const Targets& kernel, std::string_view name, std::uint32_t kind,
                                     std::string_view module = {});
 
+/// Whether a name of BTF kind `kind` fits `pattern`, in which * stands for any characters and ? for one.
+bool anyMatches(const Targets& kernel, std::string_view pattern, std::uint32_t kind);
+
 /// Names of BTF kind `kind` that begin with `prefix` and go on nearly as `name`, without that prefix; three at most.
 /// Goes through all types: some 10 ms.
 std::vector<std::string> namesLike(const Targets& kernel, std::string_view name, std::uint32_t kind,

@@ -35,6 +35,13 @@ class CheckTest(OfflineCase):
         self.assertNotIn("guarded, and not reached", self.check(self.object("guarded")).stdout)
         self.assertIn("guarded, and not reached", self.check(self.object("guarded"), "--verbose").stdout)
 
+    def test_what_is_only_attached_is_looked_at_too(self):
+        done = self.check(self.object("tracepoint"), self.object("kprobe"), self.object("kprobe_multi"), self.object("uprobe"))
+        self.assertEqual(done.stdout.count("loads\n"), 4)
+        self.assertNotIn("\n\n", done.stdout)
+        self.assertIn("  note: on_call, on_return: it attaches to a program or library, which is not looked at\n",
+                      self.check(self.object("uprobe"), "--verbose").stdout)
+
     def test_is_a_matrix_of_objects_and_kernels(self):
         content = self.read(RUNNING)
         self.write("kernels/one.btf.gz", gzip.compress(content, 1))
