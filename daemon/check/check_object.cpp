@@ -32,11 +32,16 @@ class Check {
     const Reachability reachability(object_.code(), image, entries(),
                                     [this](std::string_view symbol) { return supplied(symbol); });
     checkByteOrder();
-    checkPrograms(object_, kernel_, report_.findings);
-    checkMaps(object_, kernel_, report_.findings);
-    checkStructOps(object_, kernel_, report_.findings);
+    checkSections(object_, report_.findings);
+    if (kernel_.isWhole()) {
+      checkPrograms(object_, kernel_, report_.findings);
+      checkMaps(object_, kernel_, report_.findings);
+      checkStructOps(object_, kernel_, report_.findings);
+      checkCalls(object_, kernel_, image, reachability, report_.findings);
+    } else {
+      sayIsPart();
+    }
     checkExterns(object_, kernel_, report_.findings);
-    checkCalls(object_, kernel_, image, reachability, report_.findings);
     for (const core::Relocation& relocation : relocations) {
       judge(relocation, reachability);
     }
@@ -80,6 +85,18 @@ class Check {
                                              (kernel_.isBigEndian() ? "b" : "l"),
                                   .relocation = {}});
     }
+  }
+
+  void sayIsPart() {
+    report_.findings.push_back({.severity = Severity::unknown,
+                                .topic = Topic::object,
+                                .program = {},
+                                .map = {},
+                                .name = {},
+                                .message =
+                                    "not a whole kernel's BTF, but what CO-RE relocations of some objects need of "
+                                    "it: only relocations can be checked, and only those of these objects",
+                                .relocation = {}});
   }
 
   void judge(const core::Relocation& relocation, const Reachability& reachability) {

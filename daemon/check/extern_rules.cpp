@@ -37,7 +37,7 @@ bool fits(const core::Types& types, core::TypeId local, const core::Target& targ
 Supplied isSupplied(const ObjectToCheck& object, const TargetKernel& kernel, const Extern& external, std::string* why) {
   const auto types = object.types();
   const struct btf_type* type = types ? types->find(external.type) : nullptr;
-  if (type == nullptr) {
+  if (type == nullptr || !kernel.isWhole()) {
     return Supplied::unknown;
   }
   if (!external.isFunction) {
@@ -69,7 +69,7 @@ Supplied isSupplied(const ObjectToCheck& object, const TargetKernel& kernel, con
 
 void checkExterns(const ObjectToCheck& object, const TargetKernel& kernel, std::vector<Finding>& findings) {
   for (const Extern& external : object.externs()) {
-    if (external.isWeak) {
+    if (external.isWeak || (!external.isConfiguration && !kernel.isWhole())) {
       continue;
     }
     Finding finding;

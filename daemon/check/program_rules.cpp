@@ -55,13 +55,9 @@ bool isCheckedAtLoad(enum bpf_prog_type type) {
 class ProgramRules {
  public:
   ProgramRules(const struct bpf_program& program, const TargetKernel& kernel, std::vector<Finding>& findings)
-      : program_(program), kernel_(kernel), findings_(findings), section_(bpf_program__section_name(&program)) {}
+      : program_(program), kernel_(kernel), findings_(findings) {}
 
   void check() {
-    if (bpf_program__type(&program_) == BPF_PROG_TYPE_UNSPEC) {
-      add(Severity::error, Topic::programType, section_, object::whyNoType(program_));
-      return;
-    }
     checkType();
     checkAttachType();
     checkTarget(program_, kernel_, findings_);
@@ -103,7 +99,6 @@ class ProgramRules {
   const struct bpf_program& program_;
   const TargetKernel& kernel_;
   std::vector<Finding>& findings_;
-  std::string_view section_;
 };
 
 /// "bpf_loop", or the number of a helper that is newer than this program.
@@ -210,6 +205,20 @@ class CallRules {
 
 } // namespace
 
+void checkSections(const ObjectToCheck& object, std::vector<Finding>& findings) {
+  for (const struct bpf_program* program : object.programs()) {
+    if (bpf_program__type(program) == BPF_PROG_TYPE_UNSPEC) {
+      collect(findings, {.severity = Severity::error,
+                         .topic = Topic::programType,
+                         .program = bpf_program__name(program),
+                         .map = {},
+                         .name = bpf_program__section_name(program),
+                         .message = object::whyNoType(*program),
+                         .relocation = {}});
+    }
+  }
+}
+
 void checkPrograms(const ObjectToCheck& object, const TargetKernel& kernel, std::vector<Finding>& findings) {
   const auto programs = object.programs();
   if (!programs.empty() && !kernel.programTypes().known) {
@@ -219,7 +228,9 @@ void checkPrograms(const ObjectToCheck& object, const TargetKernel& kernel, std:
     noEnum("bpf_attach_type", "attach types", findings);
   }
   for (const struct bpf_program* program : programs) {
-    ProgramRules(*program, kernel, findings).check();
+    if (bpf_program__type(program) != BPF_PROG_TYPE_UNSPEC) {
+      ProgramRules(*program, kernel, findings).check();
+    }
   }
 }
 

@@ -13,6 +13,9 @@ namespace btfd::check {
 
 // The rules that checkObject applies. Each adds what it finds to `findings`.
 
+/// Sections that say nothing of the type of their program.
+void checkSections(const ObjectToCheck& object, std::vector<Finding>& findings);
+
 /// Program types, attach types and, with checkTarget, attach targets.
 void checkPrograms(const ObjectToCheck& object, const TargetKernel& kernel, std::vector<Finding>& findings);
 
@@ -30,7 +33,7 @@ void checkStructOps(const ObjectToCheck& object, const TargetKernel& kernel, std
 void checkCalls(const ObjectToCheck& object, const TargetKernel& kernel, std::span<const std::byte> image,
                 const Reachability& reachability, std::vector<Finding>& findings);
 
-/// Functions and variables of the kernel, and its configuration.
+/// Functions and variables of the kernel, if it is whole, and its configuration.
 void checkExterns(const ObjectToCheck& object, const TargetKernel& kernel, std::vector<Finding>& findings);
 
 /// Whether `kernel` has what the object calls `external`, in its name and type. `why`, if it is given, gets the reason

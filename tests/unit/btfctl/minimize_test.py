@@ -44,6 +44,12 @@ class MinimizeTest(OfflineCase):
         self.minimize(self.object("exec_events"), "--kernel", self.out, "-o", self.path("again.btf"))
         self.assertEqual(self.read(self.path("again.btf")), self.read(self.out))
 
+    def test_check_knows_that_it_is_not_a_whole_kernel(self):
+        self.minimize(self.object("exec_events"), self.object("tracepoint"), "-o", self.out)
+        done = self.run_btfctl("check", self.object("exec_events"), self.object("tracepoint"), "--kernel", self.out)
+        self.assertEqual(done.stdout.count(b"unknown: not a whole kernel's BTF"), 2)
+        self.assertEqual(len(done.stdout.splitlines()), 3 + 2 * 3, done.stdout.decode())
+
     def test_has_a_document_for_programs(self):
         document = json.loads(self.minimize(self.object("guarded"), "-o", self.out, "--json").stdout)
         self.assertEqual(document["bytes"], os.path.getsize(self.out))

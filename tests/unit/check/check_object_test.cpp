@@ -105,12 +105,44 @@ TEST_F(CheckObjectTest, HelpersThatLibbpfReplacesAreAsGoodAsTheirReplacement) {
 
 TEST_F(CheckObjectTest, WithoutAnEnumNothingIsKnown) {
   BtfMaker old;
-  old.integer();
+  old.function("a_function", old.prototype(0, {}));
   const Report report = check(objectWith("socket", {call(BPF_FUNC_loop), move(0), leave()}), old);
   EXPECT_EQ(report.verdict, Verdict::unknown);
   EXPECT_THAT(report.findings, Contains(finding(Severity::unknown, Topic::object, "no enum bpf_func_id")));
   EXPECT_THAT(report.findings, Contains(finding(Severity::unknown, Topic::object, "no enum bpf_prog_type")));
   EXPECT_THAT(report.findings, Contains(finding(Severity::unknown, Topic::object, "no enum bpf_attach_type")));
+}
+
+// ---- BTF of a part of a kernel
+// ----------------------------------------------------------------------------------------
+
+TEST_F(CheckObjectTest, OfAPartOfAKernelOnlyRelocationsAreKnown) {
+  BtfMaker part;
+  part.structure("task_struct", {{"pid", part.integer()}});
+  // Two values that some object asked for.
+  part.enumeration("bpf_func_id", {{"BPF_FUNC_loop", BPF_FUNC_loop}, {"BPF_FUNC_get_current_task_btf", 158}});
+  const auto isPart = finding(Severity::unknown, Topic::object, "not a whole kernel's BTF");
+  for (const char* name :
+       {"missing_targets", "missing_helper", "missing_kernel_function", "struct_ops", "exec_events"}) {
+    SCOPED_TRACE(name);
+    auto findings = check(compiled(name), part).findings;
+    std::erase_if(findings, [](const Finding& each) { return each.topic == Topic::relocation; });
+    EXPECT_THAT(findings, ElementsAre(isPart));
+  }
+  const Report report = check(compiled("missing_field"), part);
+  EXPECT_THAT(report.findings,
+              ElementsAre(finding(Severity::error, Topic::relocation, "field_that_no_kernel_has"), isPart));
+  EXPECT_EQ(report.relocationCounts.resolved, 1U);
+  EXPECT_EQ(check(objectWith("no_such_thing"), part).verdict, Verdict::fails);
+}
+
+TEST_F(CheckObjectTest, BtfThatHasFunctionsOrAllThatBpfNumbersIsOfAWholeKernel) {
+  BtfMaker part;
+  part.integer();
+  EXPECT_FALSE(kernelOf(part)->isWhole());
+  part.function("a_function", part.prototype(0, {}));
+  EXPECT_TRUE(kernelOf(part)->isWhole());
+  EXPECT_TRUE(kernelOf(kernelBtf())->isWhole());
 }
 
 // ---- CO-RE ----------------------------------------------------------------------------------------------------------
