@@ -76,13 +76,14 @@ inline std::size_t editDistance(std::string_view from, std::string_view to) {
   return EditDistance(from)(to);
 }
 
+/// Longer than any name that people mistype. Comparing takes the product of lengths, with each of thousands of names.
+inline constexpr std::size_t kLongestMistyped = 128;
+
 /// Those of `known` that `name` may have been meant for, the nearest first, each once, three at most.
 template <typename Strings>
 std::vector<std::string> nearMisses(std::string_view name, const Strings& known) {
   constexpr std::size_t kMost = 3;
-  // Longer than any name that people mistype. Comparing takes the product of lengths, with each of thousands of names.
-  constexpr std::size_t kLongest = 128;
-  if (name.size() > kLongest) {
+  if (name.size() > kLongestMistyped) {
     return {};
   }
   // A third of the name wrong is still a slip; more is another name.

@@ -34,14 +34,14 @@ class Check {
     checkByteOrder();
     checkSections(object_, report_.findings);
     if (kernel_.isWhole()) {
-      checkPrograms(object_, kernel_, report_.findings);
+      checkPrograms(object_, kernel_, near_, report_.findings);
       checkMaps(object_, kernel_, report_.findings);
-      checkStructOps(object_, kernel_, report_.findings);
-      checkCalls(object_, kernel_, image, reachability, report_.findings);
+      checkStructOps(object_, kernel_, near_, report_.findings);
+      checkCalls(object_, kernel_, image, reachability, near_, report_.findings);
     } else {
       sayIsPart();
     }
-    checkExterns(object_, kernel_, report_.findings);
+    checkExterns(object_, kernel_, near_, report_.findings);
     for (const core::Relocation& relocation : relocations) {
       judge(relocation, reachability);
     }
@@ -154,18 +154,8 @@ class Check {
     }
   }
 
-  /// Reasons are long to find where a name is looked for in all the kernel has, and many relocations may have the same.
   object::RelocationReport describe(const core::Relocation& relocation) {
-    if (relocation.outcome == core::Outcome::resolved || relocation.fault != core::Fault::noCandidate) {
-      return object::describe(object_.records(), kernel_.targets(), relocation);
-    }
-    const auto known = reasons_.find(relocation.record.type);
-    if (known == reasons_.end()) {
-      auto report = object::describe(object_.records(), kernel_.targets(), relocation);
-      reasons_.emplace(relocation.record.type, report.reason);
-      return report;
-    }
-    return object::describe(object_.records(), kernel_.targets(), relocation, known->second);
+    return object::describe(object_.records(), kernel_.targets(), relocation, near_);
   }
 
   const ObjectToCheck& object_;
@@ -175,8 +165,7 @@ class Check {
   /// Names of the programs to be loaded.
   std::set<std::string_view> loaded_;
   std::map<std::string_view, Supplied> supplied_;
-  /// By local type, for types that the kernel does not have.
-  std::map<core::TypeId, std::string> reasons_;
+  core::NearNames near_{kernel_.targets(), kMostNearNames};
 };
 
 } // namespace

@@ -54,13 +54,14 @@ bool isCheckedAtLoad(enum bpf_prog_type type) {
 /// One program on one kernel.
 class ProgramRules {
  public:
-  ProgramRules(const struct bpf_program& program, const TargetKernel& kernel, std::vector<Finding>& findings)
-      : program_(program), kernel_(kernel), findings_(findings) {}
+  ProgramRules(const struct bpf_program& program, const TargetKernel& kernel, core::NearNames& near,
+               std::vector<Finding>& findings)
+      : program_(program), kernel_(kernel), near_(near), findings_(findings) {}
 
   void check() {
     checkType();
     checkAttachType();
-    checkTarget(program_, kernel_, findings_);
+    checkTarget(program_, kernel_, near_, findings_);
   }
 
  private:
@@ -98,6 +99,7 @@ class ProgramRules {
 
   const struct bpf_program& program_;
   const TargetKernel& kernel_;
+  core::NearNames& near_;
   std::vector<Finding>& findings_;
 };
 
@@ -128,8 +130,8 @@ std::int32_t replacedByLibbpf(std::int32_t id) {
 class CallRules {
  public:
   CallRules(const ObjectToCheck& object, const TargetKernel& kernel, const Reachability& reachability,
-            std::vector<Finding>& findings)
-      : object_(object), kernel_(kernel), reachability_(reachability), findings_(findings) {}
+            core::NearNames& near, std::vector<Finding>& findings)
+      : object_(object), kernel_(kernel), reachability_(reachability), near_(near), findings_(findings) {}
 
   void check(const Place& place, const bpf_insn& instruction) {
     const Reach reach = reachability_.at(place);
@@ -162,12 +164,12 @@ class CallRules {
 
   void checkFunction(const Place& place, std::string_view name, Reach reach) {
     const auto [known, isNew] = missing_.try_emplace(name);
-    if (isNew) { // near names take long to find, and a program may call a function thousands of times
+    if (isNew) { // a program may call a function thousands of times
       const Extern* external = object_.findExtern(name);
-      std::string why;
+      Why why{.near = near_, .text = {}};
       if (external != nullptr && external->isWeak && external->isFunction &&
           isSupplied(object_, kernel_, *external, &why) == Supplied::no) {
-        known->second = std::move(why);
+        known->second = std::move(why.text);
       }
     }
     if (!known->second.empty()) {
@@ -196,6 +198,7 @@ class CallRules {
   const ObjectToCheck& object_;
   const TargetKernel& kernel_;
   const Reachability& reachability_;
+  core::NearNames& near_;
   std::vector<Finding>& findings_;
   std::set<std::tuple<std::string_view, std::string, Reach>> said_;
   /// Why the kernel does not supply a function; empty where it does.
@@ -219,7 +222,8 @@ void checkSections(const ObjectToCheck& object, std::vector<Finding>& findings) 
   }
 }
 
-void checkPrograms(const ObjectToCheck& object, const TargetKernel& kernel, std::vector<Finding>& findings) {
+void checkPrograms(const ObjectToCheck& object, const TargetKernel& kernel, core::NearNames& near,
+                   std::vector<Finding>& findings) {
   const auto programs = object.programs();
   if (!programs.empty() && !kernel.programTypes().known) {
     noEnum("bpf_prog_type", "program types", findings);
@@ -229,7 +233,7 @@ void checkPrograms(const ObjectToCheck& object, const TargetKernel& kernel, std:
   }
   for (const struct bpf_program* program : programs) {
     if (bpf_program__type(program) != BPF_PROG_TYPE_UNSPEC) {
-      ProgramRules(*program, kernel, findings).check();
+      ProgramRules(*program, kernel, near, findings).check();
     }
   }
 }
@@ -260,8 +264,8 @@ void checkMaps(const ObjectToCheck& object, const TargetKernel& kernel, std::vec
 }
 
 void checkCalls(const ObjectToCheck& object, const TargetKernel& kernel, std::span<const std::byte> image,
-                const Reachability& reachability, std::vector<Finding>& findings) {
-  CallRules rules(object, kernel, reachability, findings);
+                const Reachability& reachability, core::NearNames& near, std::vector<Finding>& findings) {
+  CallRules rules(object, kernel, reachability, near, findings);
   for (const Code::Section& section : object.code().sections()) {
     for (std::size_t i = 0; i < section.instructions; ++i) {
       const Place place{.section = section.number, .instruction = i};

@@ -32,8 +32,10 @@ constexpr const char* kMayNotAttach = "it loads, but BTF does not tell whether i
 /// What one program attaches to, on one kernel.
 class TargetRules {
  public:
-  TargetRules(const struct bpf_program& program, const TargetKernel& kernel, std::vector<Finding>& findings)
-      : program_(program), kernel_(kernel), findings_(findings), section_(bpf_program__section_name(&program)) {
+  TargetRules(const struct bpf_program& program, const TargetKernel& kernel, core::NearNames& near,
+              std::vector<Finding>& findings)
+      : program_(program), kernel_(kernel), near_(near), findings_(findings),
+        section_(bpf_program__section_name(&program)) {
     const auto slash = section_.find('/');
     prefix_ = section_.substr(0, slash);
     target_ = slash == std::string_view::npos ? std::string_view{} : section_.substr(slash + 1);
@@ -104,8 +106,7 @@ class TargetRules {
   [[nodiscard]] std::string lack(const object::SoughtType& sought, std::string_view name,
                                  std::string_view module = {}) const {
     return "the kernel has no " + std::string(sought.what) + " " + quotedName(name) +
-           (module.empty() ? "" : " in " + quotedName(module)) +
-           itHas(core::namesLike(kernel_.targets(), name, sought.kind, sought.prefix));
+           (module.empty() ? "" : " in " + quotedName(module)) + itHas(near_.to(name, sought.kind, sought.prefix));
   }
 
   // ---- Tracepoints -------------------------------------------------------------------------------------------------
@@ -176,7 +177,7 @@ class TargetRules {
     }
     add(Severity::unknown, name,
         std::string(kMayNotAttach) + "it has no function of a system call " + quotedName(name) +
-            itHas(core::namesLike(kernel_.targets(), name, BTF_KIND_FUNC, systemCallPrefix())));
+            itHas(near_.to(name, BTF_KIND_FUNC, systemCallPrefix())));
   }
 
   /// That of most of the kernel's system calls, as all have one that reads files.
@@ -211,12 +212,13 @@ class TargetRules {
     } else if (!has(std::string(name), BTF_KIND_FUNC)) {
       add(Severity::unknown, name,
           std::string(kMayNotAttach) + "it has no function " + quotedName(name) + ", and not all that can be probed" +
-              itHas(core::namesLike(kernel_.targets(), name, BTF_KIND_FUNC)));
+              itHas(near_.to(name, BTF_KIND_FUNC)));
     }
   }
 
   const struct bpf_program& program_;
   const TargetKernel& kernel_;
+  core::NearNames& near_;
   std::vector<Finding>& findings_;
   /// "kprobe/do_nanosleep", and the parts of it.
   std::string_view section_;
@@ -226,8 +228,9 @@ class TargetRules {
 
 } // namespace
 
-void checkTarget(const struct bpf_program& program, const TargetKernel& kernel, std::vector<Finding>& findings) {
-  TargetRules(program, kernel, findings).check();
+void checkTarget(const struct bpf_program& program, const TargetKernel& kernel, core::NearNames& near,
+                 std::vector<Finding>& findings) {
+  TargetRules(program, kernel, near, findings).check();
 }
 
 } // namespace btfd::check

@@ -70,16 +70,38 @@ bool anyMatches(const Targets& kernel, std::string_view pattern, std::uint32_t k
   return found;
 }
 
-std::vector<std::string> namesLike(const Targets& kernel, std::string_view name, std::uint32_t kind,
-                                   std::string_view prefix) {
-  std::vector<std::string_view> names;
-  forEachName(kernel, kind, [&](std::string_view known) {
-    if (known.size() > prefix.size() && known.starts_with(prefix)) {
-      names.push_back(known.substr(prefix.size()));
+const std::vector<std::string>& NearNames::to(std::string_view name, std::uint32_t kind, std::string_view prefix) {
+  const List list{kind == BTF_KIND_ENUM64 ? std::uint32_t{BTF_KIND_ENUM} : kind, prefix};
+  if (name.size() > kLongestMistyped) { // not to be remembered: there may be thousands of megabytes each
+    return none_;
+  }
+  std::pair<List, std::string> sought(list, name);
+  if (const auto found = found_.find(sought); found != found_.end()) {
+    return found->second;
+  }
+  if (left_ == 0) {
+    return none_;
+  }
+  --left_;
+  return found_.emplace(std::move(sought), nearMisses(name, names(list))).first->second;
+}
+
+const std::vector<std::string_view>& NearNames::names(const List& list) {
+  const auto [names, isNew] = lists_.try_emplace(list);
+  if (isNew) {
+    const auto& [kind, prefix] = list;
+    const auto add = [&](std::string_view name) {
+      if (name.size() > prefix.size() && name.starts_with(prefix)) {
+        names->second.push_back(name.substr(prefix.size()));
+      }
+      return true;
+    };
+    forEachName(kernel_, kind, add);
+    if (kind == BTF_KIND_ENUM) {
+      forEachName(kernel_, BTF_KIND_ENUM64, add);
     }
-    return true;
-  });
-  return nearMisses(name, names);
+  }
+  return names->second;
 }
 
 } // namespace btfd::core

@@ -69,6 +69,22 @@ TEST_F(LoadedTargetTest, NamesNearATargetAreTold) {
                                   "the kernel has no function 'do_nanosleep'; it has 'do_nanosleeps'")));
 }
 
+TEST_F(LoadedTargetTest, NamesNearManyTargetsAreTooMuch) {
+  kernel_.function("a_function", kernel_.prototype(0, {}));
+  const std::vector<bpf_insn> code{move(0), leave()};
+  test_support::ElfMaker elf;
+  for (std::size_t i = 0; i <= kMostNearNames; ++i) {
+    const std::string number = std::to_string(i);
+    const std::size_t section = elf.code(("fentry/a_function" + number).c_str(), code);
+    elf.function(("program" + number).c_str(), section, 0, code.size());
+  }
+  elf.section("license", std::as_bytes(std::span("GPL", 4)));
+  const auto report = check(read(elf.bytes()), kernel_);
+  ASSERT_EQ(report.findings.size(), kMostNearNames + 1);
+  EXPECT_THAT(report.findings.front().message, testing::EndsWith("it has 'a_function'"));
+  EXPECT_THAT(report.findings.back().message, testing::EndsWith("no function 'a_function100'"));
+}
+
 TEST_F(LoadedTargetTest, ATargetOfOneModuleIsLookedForThereOnly) {
   BtfMaker module = BtfMaker::splitFrom(kernel_);
   module.function("a_function", module.prototype(0, {}));

@@ -248,8 +248,29 @@ TEST_F(KernelsTest, NearNamesAreOfTheSameKindAndPrefix) {
   writeFile(directory_ / "vmlinux", kernel_.bytes());
   writeFile(directory_ / "module", module("bpf_lsm_file_ope"));
   const auto found = only(directory_.path());
-  EXPECT_THAT(core::namesLike((*found.kernel)->targets(), "file_opem", BTF_KIND_FUNC, "bpf_lsm_"),
+  EXPECT_THAT(core::NearNames((*found.kernel)->targets()).to("file_opem", BTF_KIND_FUNC, "bpf_lsm_"),
               ElementsAre("file_ope", "file_open"));
+}
+
+TEST_F(KernelsTest, NearNamesOfAnEnumAreOfAllKindsOfThem) {
+  kernel_.enumeration("color", {{"RED", 1}});
+  kernel_.enumeration64("colon", {{"GREEN", 2}});
+  writeFile(directory_ / "vmlinux", kernel_.bytes());
+  const auto found = only(directory_.path());
+  core::NearNames near((*found.kernel)->targets());
+  for (const auto kind : std::vector<std::uint32_t>{BTF_KIND_ENUM, BTF_KIND_ENUM64}) {
+    EXPECT_THAT(near.to("colos", kind), ElementsAre("colon", "color"));
+  }
+}
+
+TEST_F(KernelsTest, NearNamesAreSearchedForUpToALimitAndThenRemembered) {
+  writeFile(directory_ / "vmlinux", kernel_.bytes());
+  const auto found = only(directory_.path());
+  core::NearNames near((*found.kernel)->targets(), 1);
+  for (int times = 0; times < 2; ++times) {
+    EXPECT_THAT(near.to("of_the_kernem", BTF_KIND_FUNC), ElementsAre("of_the_kernel"));
+    EXPECT_THAT(near.to("of_the_kerneq", BTF_KIND_FUNC), testing::IsEmpty());
+  }
 }
 
 } // namespace
