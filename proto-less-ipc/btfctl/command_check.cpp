@@ -43,7 +43,9 @@ class CheckCommand : public Command {
             "opinion of the code,\nuprobes, categories of tracepoints, which functions may be probed.\n"
             "\nExit status:\n"
             "  0  no verdict is fails; with --strict: all load\n"
-            "  1  one is; with --strict: or one is warning or unknown\n"
+            "  1  one is; with --strict: or one is warning or unknown, or a module of a kernel was left out as it "
+            "cannot be "
+            "read\n"
             "  2  the command line is wrong, or an object or a kernel cannot be read\n") {
     app().add_option("OBJECT", objects_, "Object files")->type_name("")->required()->expected(1, kAny);
     app()
@@ -140,8 +142,10 @@ class CheckCommand : public Command {
     if (result.isAnythingUnreadable()) {
       return ExitStatus::Usage;
     }
-    const auto tolerated = strict_ ? check::Verdict::loads : check::Verdict::unknown;
-    return result.worst() > tolerated ? ExitStatus::Failed : ExitStatus::Done;
+    if (strict_ && (result.worst() > check::Verdict::loads || result.isAnyModuleLeftOut())) {
+      return ExitStatus::Failed;
+    }
+    return result.worst() > check::Verdict::unknown ? ExitStatus::Failed : ExitStatus::Done;
   }
 
   std::vector<std::string> objects_;

@@ -90,6 +90,18 @@ class CheckTest(OfflineCase):
                 self.check(self.object(name))
                 self.check(self.object(name), "--strict", status=strict)
 
+    def test_strict_takes_no_kernel_that_lacks_a_module(self):
+        kernel = os.path.dirname(self.write("kernel/vmlinux", self.read(RUNNING)))
+        self.check(self.object("tp_btf"), "--kernel", kernel, "--strict")
+        # A split BTF whose only string begins with no NUL, and that is cut off.
+        self.write("kernel/module", bytes.fromhex("9feb 01 00 18000000 00000000 00000000 00000000 02000000") + b"a")
+        for arguments, status in (((), 0), (("--strict",), 1)):
+            done = self.check(self.object("tp_btf"), "--kernel", kernel, *arguments, status=status)
+            self.assertRegex(done.stdout, r"\ntp_btf\.o +loads\n")
+            self.assertIn("a module is left out: " + kernel + "/module: ", done.stderr)
+        document = json.loads(self.check(self.object("tp_btf"), "--kernel", kernel, "--strict", "--json", status=1).stdout)
+        self.assertIn(kernel + "/module: ", document["kernels"][0]["leftOut"][0])
+
     def test_needs_an_object(self):
         self.assertIn("Try: btfctl check --help", self.check(status=2).stderr)
         self.check("--kernel", RUNNING, status=2)
