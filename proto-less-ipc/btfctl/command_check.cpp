@@ -37,6 +37,7 @@ class CheckCommand : public Command {
             "  warning  it loads, but something in it cannot work, such as a tracepoint that the kernel lacks\n"
             "  unknown  BTF does not tell, such as of a function for a kprobe that is not among those it has\n"
             "  fails    the kernel or the loader refuses it\n"
+            "An object that cannot be read is: unreadable.\n"
             "The reasons stand below the table; with --verbose also what is only good to know: code that is guarded "
             "and "
             "never\nreached, and targets that are not looked at. What no BTF tells is not checked: the verifier's "
