@@ -1,4 +1,5 @@
 #include "core/patch.h"
+#include "object/opened_object.h"
 #include "rules.h"
 
 #include <bpf/libbpf.h>
@@ -242,7 +243,7 @@ void checkMaps(const ObjectToCheck& object, const TargetKernel& kernel, std::vec
   bool saidUnknown = false;
   const struct bpf_map* map = nullptr;
   while ((map = bpf_object__next_map(&object.opened(), map)) != nullptr) {
-    const auto type = bpf_map__type(map);
+    const std::uint32_t type = object::mapType(*map);
     if (!bpf_map__autocreate(map) || kernel.mapTypes().has(type)) {
       continue;
     }
@@ -252,7 +253,7 @@ void checkMaps(const ObjectToCheck& object, const TargetKernel& kernel, std::vec
       }
       continue;
     }
-    const std::string text = enumeratorText(libbpf_bpf_map_type_str(type), "BPF_MAP_TYPE_", type);
+    const std::string text = enumeratorText(object::mapTypeName(type), "BPF_MAP_TYPE_", type);
     collect(findings, {.severity = Severity::error,
                        .topic = Topic::mapType,
                        .program = {},
