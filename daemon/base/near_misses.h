@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -76,18 +77,35 @@ inline std::size_t editDistance(std::string_view from, std::string_view to) {
   return EditDistance(from)(to);
 }
 
+/// Of letters in ASCII.
+inline std::string inLowerCase(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+/// Longer than any name that people mistype. Comparing takes the product of lengths, with each of thousands of names.
+inline constexpr std::size_t kLongestMistyped = 128;
+
+/// What of a name may be wrong.
+struct Slips {
+  /// Whether large letters may stand for small ones and the other way round.
+  bool anyCase = false;
+  /// So many characters, even if the name is short; of longer ones, a third.
+  std::size_t atLeast = 2;
+};
+
 /// Those of `known` that `name` may have been meant for, the nearest first, each once, three at most.
 template <typename Strings>
-std::vector<std::string> nearMisses(std::string_view name, const Strings& known) {
+std::vector<std::string> nearMisses(std::string_view name, const Strings& known, const Slips& slips = {}) {
   constexpr std::size_t kMost = 3;
-  // Longer than any name that people mistype. Comparing takes the product of lengths, with each of thousands of names.
-  constexpr std::size_t kLongest = 128;
-  if (name.size() > kLongest) {
+  if (name.size() > kLongestMistyped) {
     return {};
   }
   // A third of the name wrong is still a slip; more is another name.
-  const std::size_t tolerated = std::max<std::size_t>(2, name.size() / 3);
-  const EditDistance distanceTo(name);
+  const std::size_t tolerated = std::max<std::size_t>(slips.atLeast, name.size() / 3);
+  const std::string folded = slips.anyCase ? inLowerCase(name) : std::string(name);
+  const EditDistance distanceTo(folded);
   std::vector<std::pair<std::size_t, std::string>> found;
   for (const auto& candidate : known) {
     // The distance is at least the difference of the lengths.
@@ -95,7 +113,8 @@ std::vector<std::string> nearMisses(std::string_view name, const Strings& known)
     if (longer - std::min(name.size(), std::size(candidate)) > tolerated) {
       continue;
     }
-    if (const std::size_t distance = distanceTo(candidate); distance <= tolerated) {
+    const std::size_t distance = slips.anyCase ? distanceTo(inLowerCase(candidate)) : distanceTo(candidate);
+    if (distance <= tolerated) {
       found.emplace_back(distance, candidate);
     }
   }

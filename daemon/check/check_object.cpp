@@ -32,11 +32,16 @@ class Check {
     const Reachability reachability(object_.code(), image, entries(),
                                     [this](std::string_view symbol) { return supplied(symbol); });
     checkByteOrder();
-    checkPrograms(object_, kernel_, report_.findings);
-    checkMaps(object_, kernel_, report_.findings);
-    checkStructOps(object_, kernel_, report_.findings);
-    checkExterns(object_, kernel_, report_.findings);
-    checkCalls(object_, kernel_, image, reachability, report_.findings);
+    checkSections(object_, report_.findings);
+    if (kernel_.isWhole()) {
+      checkPrograms(object_, kernel_, near_, report_.findings);
+      checkMaps(object_, kernel_, report_.findings);
+      checkStructOps(object_, kernel_, near_, report_.findings);
+      checkCalls(object_, kernel_, image, reachability, near_, report_.findings);
+    } else {
+      sayIsPart();
+    }
+    checkExterns(object_, kernel_, near_, report_.findings);
     for (const core::Relocation& relocation : relocations) {
       judge(relocation, reachability);
     }
@@ -80,6 +85,18 @@ class Check {
                                              (kernel_.isBigEndian() ? "b" : "l"),
                                   .relocation = {}});
     }
+  }
+
+  void sayIsPart() {
+    report_.findings.push_back({.severity = Severity::unknown,
+                                .topic = Topic::object,
+                                .program = {},
+                                .map = {},
+                                .name = {},
+                                .message =
+                                    "not a whole kernel's BTF, but what CO-RE relocations of some objects need of "
+                                    "it: only relocations can be checked, and only those of these objects",
+                                .relocation = {}});
   }
 
   void judge(const core::Relocation& relocation, const Reachability& reachability) {
@@ -137,18 +154,8 @@ class Check {
     }
   }
 
-  /// Reasons are long to find where a name is looked for in all the kernel has, and many relocations may have the same.
   object::RelocationReport describe(const core::Relocation& relocation) {
-    if (relocation.outcome == core::Outcome::resolved || relocation.fault != core::Fault::noCandidate) {
-      return object::describe(object_.records(), kernel_.targets(), relocation);
-    }
-    const auto known = reasons_.find(relocation.record.type);
-    if (known == reasons_.end()) {
-      auto report = object::describe(object_.records(), kernel_.targets(), relocation);
-      reasons_.emplace(relocation.record.type, report.reason);
-      return report;
-    }
-    return object::describe(object_.records(), kernel_.targets(), relocation, known->second);
+    return object::describe(object_.records(), kernel_.targets(), relocation, near_);
   }
 
   const ObjectToCheck& object_;
@@ -158,8 +165,7 @@ class Check {
   /// Names of the programs to be loaded.
   std::set<std::string_view> loaded_;
   std::map<std::string_view, Supplied> supplied_;
-  /// By local type, for types that the kernel does not have.
-  std::map<core::TypeId, std::string> reasons_;
+  core::NearNames near_{kernel_.targets(), kMostNearNames};
 };
 
 } // namespace

@@ -31,6 +31,10 @@ bool CheckResult::isAnythingUnreadable() const {
   return std::ranges::any_of(kernels, isUnreadable) || std::ranges::any_of(objects, isUnreadable);
 }
 
+bool CheckResult::isAnyModuleLeftOut() const {
+  return std::ranges::any_of(kernels, [](const CheckedKernel& kernel) { return !kernel.leftOut.empty(); });
+}
+
 Verdict CheckResult::worst() const {
   auto worst = isAnythingUnreadable() ? Verdict::unknown : Verdict::loads;
   for (const CheckedObject& object : objects) {

@@ -39,6 +39,9 @@ struct CheckResult {
   /// Whether an object or a kernel could not be read.
   [[nodiscard]] bool isAnythingUnreadable() const;
 
+  /// Whether a kernel lacks what modules add to it, as those could not be read.
+  [[nodiscard]] bool isAnyModuleLeftOut() const;
+
   /// The worst of all verdicts; at least `unknown` if something could not be read.
   [[nodiscard]] Verdict worst() const;
 };

@@ -11,15 +11,14 @@ namespace btfd::check {
 
 namespace {
 
-void say(std::string* why, std::string text) {
+void say(Why* why, std::string text) {
   if (why != nullptr) {
-    *why = std::move(text);
+    why->text = std::move(text);
   }
 }
 
-std::string notThere(const char* what, std::string_view name, std::uint32_t kind, const TargetKernel& kernel) {
-  return "the kernel has no " + std::string(what) + " " + quotedName(name) +
-         itHas(core::namesLike(kernel.targets(), name, kind));
+std::string notThere(const char* what, std::string_view name, std::uint32_t kind, core::NearNames& near) {
+  return "the kernel has no " + std::string(what) + " " + quotedName(name) + itHas(near.to(name, kind));
 }
 
 /// Whether the object's type `local` and the kernel's `found` are alike, as libbpf asks it of functions and variables
@@ -34,10 +33,10 @@ bool fits(const core::Types& types, core::TypeId local, const core::Target& targ
 
 } // namespace
 
-Supplied isSupplied(const ObjectToCheck& object, const TargetKernel& kernel, const Extern& external, std::string* why) {
+Supplied isSupplied(const ObjectToCheck& object, const TargetKernel& kernel, const Extern& external, Why* why) {
   const auto types = object.types();
   const struct btf_type* type = types ? types->find(external.type) : nullptr;
-  if (type == nullptr) {
+  if (type == nullptr || !kernel.isWhole()) {
     return Supplied::unknown;
   }
   if (!external.isFunction) {
@@ -54,7 +53,7 @@ Supplied isSupplied(const ObjectToCheck& object, const TargetKernel& kernel, con
   const auto found = core::findNamed(kernel.targets(), name, kind);
   if (!found) {
     if (why != nullptr) {
-      *why = notThere(what, name, kind, kernel);
+      why->text = notThere(what, name, kind, why->near);
     }
     return Supplied::no;
   }
@@ -67,9 +66,10 @@ Supplied isSupplied(const ObjectToCheck& object, const TargetKernel& kernel, con
   return Supplied::yes;
 }
 
-void checkExterns(const ObjectToCheck& object, const TargetKernel& kernel, std::vector<Finding>& findings) {
+void checkExterns(const ObjectToCheck& object, const TargetKernel& kernel, core::NearNames& near,
+                  std::vector<Finding>& findings) {
   for (const Extern& external : object.externs()) {
-    if (external.isWeak) {
+    if (external.isWeak || (!external.isConfiguration && !kernel.isWhole())) {
       continue;
     }
     Finding finding;
@@ -83,10 +83,12 @@ void checkExterns(const ObjectToCheck& object, const TargetKernel& kernel, std::
           "it loads only where the kernel's configuration has " + finding.name + ", which BTF does not tell";
     } else {
       finding.topic = external.isFunction ? Topic::kernelFunction : Topic::kernelSymbol;
-      const Supplied supplied = isSupplied(object, kernel, external, &finding.message);
+      Why why{.near = near, .text = {}};
+      const Supplied supplied = isSupplied(object, kernel, external, &why);
       if (supplied == Supplied::yes) {
         continue;
       }
+      finding.message = std::move(why.text);
       finding.severity = supplied == Supplied::no ? Severity::error : Severity::unknown;
     }
     collect(findings, std::move(finding));

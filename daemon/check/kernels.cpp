@@ -27,7 +27,12 @@ std::string stemOf(const std::string& path) {
   return name;
 }
 
-/// What the kernel in `path` is called: by the file, or, where all are called vmlinux, by its directory.
+/// How many levels of directories below one that is named are looked into: enough for a tree of kernels by
+/// distribution, release and architecture, and for /lib/modules.
+constexpr unsigned kMostLevels = 8;
+
+/// What the kernel in `path` is called: by the file, or, where all are called vmlinux, by its directory, or
+/// by that of a directory btf.
 std::string kernelName(const std::string& path) {
   std::error_code ignored;
   const fs::path absolute = fs::absolute(path, ignored).lexically_normal();
@@ -35,7 +40,8 @@ std::string kernelName(const std::string& path) {
     return runningKernelName();
   }
   const std::string stem = stemOf(path);
-  const std::string directory = absolute.parent_path().filename().string();
+  const fs::path parent = absolute.parent_path();
+  const std::string directory = (parent.filename() == "btf" ? parent.parent_path() : parent).filename().string();
   return stem == "vmlinux" && !directory.empty() ? directory : stem;
 }
 
@@ -69,32 +75,53 @@ std::size_t rankOf(const std::string& path) {
   return static_cast<std::size_t>(found - kBest.begin());
 }
 
+/// What a module adds to some kernel.
+struct Module {
+  std::string path;
+  BtfBytes bytes;
+};
+
+/// What a directory and those below it hold.
+struct Contents {
+  std::vector<FoundKernel> kernels;
+  /// Modules that no kernel has been found for.
+  std::vector<Module> modules;
+};
+
 /// Sorts what a directory holds into kernels and modules, and puts them together.
 class Directory {
  public:
-  explicit Directory(std::string path) : path_(std::move(path)) {}
+  /// `levels`: how many of directories below it are looked into.
+  Directory(std::string path, unsigned levels) : path_(std::move(path)), levels_(levels) {}
 
-  std::vector<FoundKernel> read() {
+  Contents read() {
     if (auto listed = list(); !listed) {
-      return one(broken(path_, std::move(listed.error())));
+      errors_.push_back(broken(path_, std::move(listed.error())));
+      return contents();
     }
     readVmlinux();
     for (const std::string& file : others_) {
       readOther(file);
     }
+    for (const std::string& directory : directories_) {
+      Contents below = Directory(directory, levels_ - 1).read();
+      std::ranges::move(below.kernels, std::back_inserter(below_));
+      std::ranges::move(below.modules, std::back_inserter(modules_));
+    }
     if (kernels_.size() == 1) {
       addModules(*kernels_.front().kernel);
-    } else {
-      for (auto& [file, bytes] : modules_) {
-        errors_.push_back(
-            broken(file, {file + (kernels_.empty() ? " holds what a module adds to a kernel's BTF, but there "
-                                                     "is no kernel's BTF beside it"
-                                                   : " holds what a module adds to a kernel's BTF, but there "
-                                                     "are several kernels beside it"),
-                          EINVAL}));
-      }
+    } else if (!kernels_.empty()) {
+      refuseModules(std::exchange(modules_, {}), "there are several kernels beside it", errors_);
     }
-    return result();
+    return contents();
+  }
+
+  static void refuseModules(const std::vector<Module>& modules, const std::string& why,
+                            std::vector<FoundKernel>& errors) {
+    for (const Module& module : modules) {
+      errors.push_back(
+          broken(module.path, {module.path + " holds what a module adds to a kernel's BTF, but " + why, EINVAL}));
+    }
   }
 
  private:
@@ -103,26 +130,16 @@ class Directory {
     std::unique_ptr<TargetKernel> kernel;
   };
 
-  struct Module {
-    std::string path;
-    BtfBytes bytes;
-  };
-
-  static std::vector<FoundKernel> one(FoundKernel kernel) {
-    std::vector<FoundKernel> kernels;
-    kernels.push_back(std::move(kernel));
-    return kernels;
-  }
-
   Result<void> list() {
     std::error_code error;
     for (fs::directory_iterator at(path_, error), end; !error && at != end; at.increment(error)) {
       const std::string file = at->path().string();
       std::error_code ignored;
-      if (!at->is_regular_file(ignored)) {
+      if (at->symlink_status(ignored).type() == fs::file_type::directory) { // no links: they may lead round in circles
+        directories_.push_back(file);
+      } else if (!at->is_regular_file(ignored)) {
         continue;
-      }
-      if (stemOf(file) == "vmlinux") {
+      } else if (stemOf(file) == "vmlinux") {
         vmlinux_.push_back(file);
       } else if (isNamedAsBtf(file) || looksLikeBtf(file)) {
         others_.push_back(file);
@@ -131,8 +148,12 @@ class Directory {
     if (error) {
       return failErrno(path_, error.value());
     }
+    if (levels_ == 0) {
+      directories_.clear();
+    }
     std::ranges::sort(vmlinux_, {}, [](const std::string& file) { return std::pair(rankOf(file), file); });
     std::ranges::sort(others_);
+    std::ranges::sort(directories_);
     return {};
   }
 
@@ -178,37 +199,50 @@ class Directory {
   }
 
   void addModules(TargetKernel& kernel) {
-    for (const Module& module : modules_) {
+    for (const Module& module : std::exchange(modules_, {})) {
       if (auto added = kernel.addModule(stemOf(module.path), module.bytes); !added) {
         leftOut_.push_back(std::move(added.error()).within(module.path));
       }
     }
   }
 
-  std::vector<FoundKernel> result() {
-    std::vector<FoundKernel> found;
-    found.reserve(kernels_.size() + errors_.size() + 1);
+  Contents contents() {
+    Contents all;
     for (Kernel& each : kernels_) {
-      found.push_back({.path = std::move(each.path),
-                       .kernel = std::shared_ptr<const TargetKernel>(std::move(each.kernel)),
-                       .leftOut = std::move(leftOut_)});
+      all.kernels.push_back({.path = std::move(each.path),
+                             .kernel = std::shared_ptr<const TargetKernel>(std::move(each.kernel)),
+                             .leftOut = std::move(leftOut_)});
     }
-    std::ranges::move(errors_, std::back_inserter(found));
-    if (found.empty()) {
-      found.push_back(
-          broken(path_, {path_ + " holds no kernel's BTF: no vmlinux, *.btf, *.btf.gz or *.btf.xz", ENOENT}));
-    }
-    return found;
+    std::ranges::move(errors_, std::back_inserter(all.kernels));
+    std::ranges::move(below_, std::back_inserter(all.kernels));
+    all.modules = std::move(modules_);
+    return all;
   }
 
   std::string path_;
+  unsigned levels_ = 0;
   std::vector<std::string> vmlinux_;
   std::vector<std::string> others_;
+  std::vector<std::string> directories_;
   std::vector<Kernel> kernels_;
+  /// Those here, and those below that no kernel there is for.
   std::vector<Module> modules_;
   std::vector<Error> leftOut_;
   std::vector<FoundKernel> errors_;
+  /// What directories below this one hold.
+  std::vector<FoundKernel> below_;
 };
+
+std::vector<FoundKernel> readDirectory(const std::string& path) {
+  Contents contents = Directory(path, kMostLevels).read();
+  Directory::refuseModules(contents.modules, "there is no kernel's BTF beside it or in a directory above",
+                           contents.kernels);
+  if (contents.kernels.empty()) {
+    contents.kernels.push_back(
+        broken(path, {path + " holds no kernel's BTF: no vmlinux, *.btf, *.btf.gz or *.btf.xz", ENOENT}));
+  }
+  return std::move(contents.kernels);
+}
 
 } // namespace
 
@@ -221,7 +255,7 @@ std::string runningKernelName() {
 std::vector<FoundKernel> findKernels(const std::string& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {
-    return Directory(path).read();
+    return readDirectory(path);
   }
   std::vector<FoundKernel> kernels;
   kernels.push_back(readKernel(path));

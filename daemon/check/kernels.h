@@ -25,9 +25,10 @@ std::string runningKernelName();
 inline constexpr const char* kRunningKernel = "/sys/kernel/btf";
 
 /// The kernels at `path`: one in a file (see readBtf), or all those in a directory: files vmlinux, *.btf, *.btf.gz and
-/// *.btf.xz, and whatever begins as BTF does. Split BTFs and modules (*.ko) beside a kernel belong to it. What is
-/// broken is an error of its file, and what cannot be read of the directory one of its own; the others are read all the
-/// same.
+/// *.btf.xz, and whatever begins as BTF does; also in directories below, some levels deep, but not behind links to
+/// directories. Split BTFs and modules (*.ko) beside a kernel belong to it, and so do those in directories below that
+/// have no kernel of their own. What is broken is an error of its file, and what cannot be read of a directory one of
+/// its own; the others are read all the same.
 std::vector<FoundKernel> findKernels(const std::string& path);
 
 } // namespace btfd::check

@@ -1,8 +1,5 @@
-#include "base/near_misses.h"
-#include "base/text.h"
-#include "core/kernel_names.h"
 #include "core/patch.h"
-#include "object/sought_type.h"
+#include "object/opened_object.h"
 #include "rules.h"
 
 #include <bpf/libbpf.h>
@@ -58,17 +55,14 @@ bool isCheckedAtLoad(enum bpf_prog_type type) {
 /// One program on one kernel.
 class ProgramRules {
  public:
-  ProgramRules(const struct bpf_program& program, const TargetKernel& kernel, std::vector<Finding>& findings)
-      : program_(program), kernel_(kernel), findings_(findings), section_(bpf_program__section_name(&program)) {}
+  ProgramRules(const struct bpf_program& program, const TargetKernel& kernel, core::NearNames& near,
+               std::vector<Finding>& findings)
+      : program_(program), kernel_(kernel), near_(near), findings_(findings) {}
 
   void check() {
-    if (bpf_program__type(&program_) == BPF_PROG_TYPE_UNSPEC) {
-      add(Severity::error, Topic::programType, section_, object::whyNoType(program_));
-      return;
-    }
     checkType();
     checkAttachType();
-    checkTarget();
+    checkTarget(program_, kernel_, near_, findings_);
   }
 
  private:
@@ -104,50 +98,10 @@ class ProgramRules {
     }
   }
 
-  void checkTarget() {
-    const auto type = bpf_program__type(&program_);
-    const bool isRaw = type == BPF_PROG_TYPE_RAW_TRACEPOINT || type == BPF_PROG_TYPE_RAW_TRACEPOINT_WRITABLE;
-    const auto sought = isRaw ? object::kTracepointType : object::soughtFor(program_);
-    if (!sought) {
-      return;
-    }
-    const auto slash = section_.find('/');
-    if (slash == std::string_view::npos) {
-      if (!isRaw) {
-        add(Severity::unknown, Topic::attachTarget, {},
-            "its section " + quotedName(section_) + " does not say what it attaches to: who loads it has to");
-      }
-      return;
-    }
-    findTarget(*sought, section_.substr(slash + 1), isRaw);
-  }
-
-  void findTarget(const object::SoughtType& sought, std::string_view target, bool isRaw) {
-    std::string_view module;
-    std::string_view name = target;
-    if (const auto colon = target.find(':'); colon != std::string_view::npos) { // "module:function"
-      module = target.substr(0, colon);
-      name = target.substr(colon + 1);
-    }
-    if (core::findNamed(kernel_.targets(), std::string(sought.prefix) + std::string(name), sought.kind, module)) {
-      return;
-    }
-    std::string message = "the kernel has no " + std::string(sought.what) + " " + quotedName(name);
-    if (!module.empty()) {
-      message += " in " + quotedName(module);
-    }
-    message += itHas(core::namesLike(kernel_.targets(), name, sought.kind, sought.prefix));
-    if (isRaw) {
-      add(Severity::warning, Topic::attachTarget, name, "it loads, but cannot be attached: " + message);
-    } else {
-      add(Severity::error, Topic::attachTarget, name, std::move(message));
-    }
-  }
-
   const struct bpf_program& program_;
   const TargetKernel& kernel_;
+  core::NearNames& near_;
   std::vector<Finding>& findings_;
-  std::string_view section_;
 };
 
 /// "bpf_loop", or the number of a helper that is newer than this program.
@@ -177,8 +131,8 @@ std::int32_t replacedByLibbpf(std::int32_t id) {
 class CallRules {
  public:
   CallRules(const ObjectToCheck& object, const TargetKernel& kernel, const Reachability& reachability,
-            std::vector<Finding>& findings)
-      : object_(object), kernel_(kernel), reachability_(reachability), findings_(findings) {}
+            core::NearNames& near, std::vector<Finding>& findings)
+      : object_(object), kernel_(kernel), reachability_(reachability), near_(near), findings_(findings) {}
 
   void check(const Place& place, const bpf_insn& instruction) {
     const Reach reach = reachability_.at(place);
@@ -211,12 +165,12 @@ class CallRules {
 
   void checkFunction(const Place& place, std::string_view name, Reach reach) {
     const auto [known, isNew] = missing_.try_emplace(name);
-    if (isNew) { // near names take long to find, and a program may call a function thousands of times
+    if (isNew) { // a program may call a function thousands of times
       const Extern* external = object_.findExtern(name);
-      std::string why;
+      Why why{.near = near_, .text = {}};
       if (external != nullptr && external->isWeak && external->isFunction &&
           isSupplied(object_, kernel_, *external, &why) == Supplied::no) {
-        known->second = std::move(why);
+        known->second = std::move(why.text);
       }
     }
     if (!known->second.empty()) {
@@ -245,6 +199,7 @@ class CallRules {
   const ObjectToCheck& object_;
   const TargetKernel& kernel_;
   const Reachability& reachability_;
+  core::NearNames& near_;
   std::vector<Finding>& findings_;
   std::set<std::tuple<std::string_view, std::string, Reach>> said_;
   /// Why the kernel does not supply a function; empty where it does.
@@ -254,7 +209,22 @@ class CallRules {
 
 } // namespace
 
-void checkPrograms(const ObjectToCheck& object, const TargetKernel& kernel, std::vector<Finding>& findings) {
+void checkSections(const ObjectToCheck& object, std::vector<Finding>& findings) {
+  for (const struct bpf_program* program : object.programs()) {
+    if (bpf_program__type(program) == BPF_PROG_TYPE_UNSPEC) {
+      collect(findings, {.severity = Severity::error,
+                         .topic = Topic::programType,
+                         .program = bpf_program__name(program),
+                         .map = {},
+                         .name = bpf_program__section_name(program),
+                         .message = object::whyNoType(*program),
+                         .relocation = {}});
+    }
+  }
+}
+
+void checkPrograms(const ObjectToCheck& object, const TargetKernel& kernel, core::NearNames& near,
+                   std::vector<Finding>& findings) {
   const auto programs = object.programs();
   if (!programs.empty() && !kernel.programTypes().known) {
     noEnum("bpf_prog_type", "program types", findings);
@@ -263,7 +233,9 @@ void checkPrograms(const ObjectToCheck& object, const TargetKernel& kernel, std:
     noEnum("bpf_attach_type", "attach types", findings);
   }
   for (const struct bpf_program* program : programs) {
-    ProgramRules(*program, kernel, findings).check();
+    if (bpf_program__type(program) != BPF_PROG_TYPE_UNSPEC) {
+      ProgramRules(*program, kernel, near, findings).check();
+    }
   }
 }
 
@@ -271,7 +243,7 @@ void checkMaps(const ObjectToCheck& object, const TargetKernel& kernel, std::vec
   bool saidUnknown = false;
   const struct bpf_map* map = nullptr;
   while ((map = bpf_object__next_map(&object.opened(), map)) != nullptr) {
-    const auto type = bpf_map__type(map);
+    const std::uint32_t type = object::mapType(*map);
     if (!bpf_map__autocreate(map) || kernel.mapTypes().has(type)) {
       continue;
     }
@@ -281,7 +253,7 @@ void checkMaps(const ObjectToCheck& object, const TargetKernel& kernel, std::vec
       }
       continue;
     }
-    const std::string text = enumeratorText(libbpf_bpf_map_type_str(type), "BPF_MAP_TYPE_", type);
+    const std::string text = enumeratorText(object::mapTypeName(type), "BPF_MAP_TYPE_", type);
     collect(findings, {.severity = Severity::error,
                        .topic = Topic::mapType,
                        .program = {},
@@ -293,8 +265,8 @@ void checkMaps(const ObjectToCheck& object, const TargetKernel& kernel, std::vec
 }
 
 void checkCalls(const ObjectToCheck& object, const TargetKernel& kernel, std::span<const std::byte> image,
-                const Reachability& reachability, std::vector<Finding>& findings) {
-  CallRules rules(object, kernel, reachability, findings);
+                const Reachability& reachability, core::NearNames& near, std::vector<Finding>& findings) {
+  CallRules rules(object, kernel, reachability, near, findings);
   for (const Code::Section& section : object.code().sections()) {
     for (std::size_t i = 0; i < section.instructions; ++i) {
       const Place place{.section = section.number, .instruction = i};

@@ -14,6 +14,10 @@ namespace btfd::check {
 /// The most findings that are collected of an object on a kernel: an object may have as many as it has bytes.
 inline constexpr std::size_t kMostCollected = 10'000;
 
+/// For how many different names that a kernel lacks a report tells those that come near: each takes milliseconds to
+/// find, and an object may have thousands.
+inline constexpr std::size_t kMostNearNames = 100;
+
 /// How much a finding weighs; the heaviest makes the verdict.
 enum class Severity : std::uint8_t {
   /// Nothing to worry about, but good to know.

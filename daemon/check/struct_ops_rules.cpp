@@ -15,9 +15,9 @@ namespace {
 /// One struct_ops variable on one kernel, as libbpf's bpf_map__init_kern_struct_ops has it.
 class StructOpsRules {
  public:
-  StructOpsRules(const core::Types& types, const StructOps& variable, const TargetKernel& kernel,
+  StructOpsRules(const core::Types& types, const StructOps& variable, const TargetKernel& kernel, core::NearNames& near,
                  std::vector<Finding>& findings)
-      : types_(types), variable_(variable), kernel_(kernel), findings_(findings) {}
+      : types_(types), variable_(variable), kernel_(kernel), near_(near), findings_(findings) {}
 
   void check() {
     const struct btf_type& local = *types_.find(variable_.type);
@@ -25,7 +25,7 @@ class StructOpsRules {
     const auto found = core::findNamed(kernel_.targets(), name_, BTF_KIND_STRUCT);
     if (!found || !core::findNamed(kernel_.targets(), "bpf_struct_ops_" + std::string(name_), BTF_KIND_STRUCT)) {
       add(Severity::error, "the kernel has no struct_ops " + quotedName(name_) +
-                               itHas(core::namesLike(kernel_.targets(), name_, BTF_KIND_STRUCT, "bpf_struct_ops_")));
+                               itHas(near_.to(name_, BTF_KIND_STRUCT, "bpf_struct_ops_")));
       return;
     }
     const core::Types& theirs = kernel_.targets()[found->target].types;
@@ -89,16 +89,18 @@ class StructOpsRules {
   const core::Types& types_;
   const StructOps& variable_;
   const TargetKernel& kernel_;
+  core::NearNames& near_;
   std::vector<Finding>& findings_;
   std::string_view name_;
 };
 
 } // namespace
 
-void checkStructOps(const ObjectToCheck& object, const TargetKernel& kernel, std::vector<Finding>& findings) {
+void checkStructOps(const ObjectToCheck& object, const TargetKernel& kernel, core::NearNames& near,
+                    std::vector<Finding>& findings) {
   const auto types = object.types();
   for (const StructOps& variable : object.structOps()) {
-    StructOpsRules(*types, variable, kernel, findings).check();
+    StructOpsRules(*types, variable, kernel, near, findings).check();
   }
 }
 

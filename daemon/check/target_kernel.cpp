@@ -1,5 +1,7 @@
 #include "target_kernel.h"
 
+#include "core/kernel_names.h"
+
 #include <bpf/btf.h>
 
 #include <algorithm>
@@ -68,6 +70,13 @@ void TargetKernel::readEnums() {
   mapTypes_ = readEnum("bpf_map_type");
   programTypes_ = readEnum("bpf_prog_type");
   attachTypes_ = readEnum("bpf_attach_type");
+  findOutIfWhole();
+}
+
+/// Kernels before 5.5 have no functions in their BTF, but these enums; no CO-RE relocation asks for functions.
+void TargetKernel::findOutIfWhole() {
+  isWhole_ = (helpers_.known && mapTypes_.known && programTypes_.known && attachTypes_.known) ||
+             core::anyMatches(targets_, "*", BTF_KIND_FUNC);
 }
 
 Result<void> TargetKernel::addModule(std::string name, const BtfBytes& bytes) {
@@ -92,13 +101,14 @@ KernelEnum TargetKernel::readEnum(const char* name) const {
   if (!id) {
     return result;
   }
-  result.known = true;
   const core::Types& types = targets_[0].types;
   const struct btf_type& type = *types.find(*id);
   for (std::uint32_t index = 0; index < btf_vlen(&type); ++index) {
     const std::string_view enumerator = types.string(core::enumeratorName(type, index));
     const std::uint64_t value = btf_is_enum(&type) ? static_cast<std::uint32_t>(btf_enum(&type)[index].val)
                                                    : btf_enum64_value(&btf_enum64(&type)[index]);
+    result.known =
+        result.known || onlyCounts(enumerator) || enumerator.ends_with("UNSPEC") || enumerator.ends_with("unspec");
     if (!onlyCounts(enumerator)) {
       result.names.emplace(value, enumerator);
     }

@@ -19,7 +19,8 @@ namespace btfd::check {
 
 /// One of the kernel's enums that number what bpf(2) knows, such as enum bpf_func_id.
 struct KernelEnum {
-  /// Whether the kernel's BTF has it; without it nothing can be said.
+  /// Whether the kernel's BTF has it as a whole; without it nothing can be said. Where only those values are left that
+  /// some objects ask for (btfctl btf minimize), neither the count nor the value for "unspecified" is among them.
   bool known = false;
   /// Values and names, but for the one that only counts the others.
   std::map<std::uint64_t, std::string_view> names;
@@ -46,6 +47,10 @@ class TargetKernel {
 
   [[nodiscard]] bool isBigEndian() const { return targets_[0].types.isBigEndian(); }
 
+  /// Whether its BTF is that of a whole kernel. If not, it is only what CO-RE relocations of some objects need of one,
+  /// so that nothing is known of all else.
+  [[nodiscard]] bool isWhole() const { return isWhole_; }
+
   [[nodiscard]] const KernelEnum& helpers() const { return helpers_; }
 
   [[nodiscard]] const KernelEnum& mapTypes() const { return mapTypes_; }
@@ -64,6 +69,7 @@ class TargetKernel {
   explicit TargetKernel(std::string name) : name_(std::move(name)) {}
 
   void readEnums();
+  void findOutIfWhole();
   [[nodiscard]] KernelEnum readEnum(const char* name) const;
 
   std::string name_;
@@ -78,6 +84,7 @@ class TargetKernel {
   KernelEnum mapTypes_;
   KernelEnum programTypes_;
   KernelEnum attachTypes_;
+  bool isWhole_ = true;
 };
 
 } // namespace btfd::check

@@ -79,8 +79,8 @@ std::vector<std::string> nearMembers(const Types& types, TypeId id, std::string_
 /// Writes the reason for one relocation.
 class Explainer {
  public:
-  Explainer(const Types& object, const Targets& targets, const Relocation& relocation)
-      : object_(object), targets_(targets), relocation_(relocation), record_(relocation.record) {}
+  Explainer(const Types& object, const Targets& targets, const Relocation& relocation, NearNames& near)
+      : object_(object), targets_(targets), relocation_(relocation), record_(relocation.record), near_(near) {}
 
   [[nodiscard]] std::string reason() const {
     switch (relocation_.fault) {
@@ -133,7 +133,7 @@ class Explainer {
     if (const std::string other = ofOtherKind(name); !other.empty()) {
       return text + "; it has " + other;
     }
-    return text + itHas(nearTypes(*type, name));
+    return text + itHas(near_.to(name, btf_kind(type)));
   }
 
   /// The kernel's type that has the name, but is of another kind.
@@ -146,22 +146,6 @@ class Explainer {
       });
     }
     return found;
-  }
-
-  [[nodiscard]] std::vector<std::string> nearTypes(const struct btf_type& local, std::string_view name) const {
-    if (targets_.size() == 0) {
-      return {};
-    }
-    const Types& types = targets_[0].types;
-    std::vector<std::string_view> names;
-    for (TypeId id = 1; id < types.count(); ++id) {
-      const struct btf_type& type = *types.find(id);
-      if (!sameKind(local, type)) {
-        continue;
-      }
-      names.push_back(btf::essentialName(types.string(type.name_off)));
-    }
-    return nearMisses(name, names);
   }
 
   /// A type of the name is there, but not what is asked of it: asks the first one again, for the reason.
@@ -323,6 +307,7 @@ class Explainer {
   const Targets& targets_;
   const Relocation& relocation_;
   const Record& record_;
+  NearNames& near_;
 };
 
 } // namespace
@@ -416,8 +401,8 @@ std::string accessPath(const Types& object, const Record& record) {
   return path;
 }
 
-std::string explain(const Types& object, const Targets& targets, const Relocation& relocation) {
-  return Explainer(object, targets, relocation).reason();
+std::string explain(const Types& object, const Targets& targets, const Relocation& relocation, NearNames& near) {
+  return Explainer(object, targets, relocation, near).reason();
 }
 
 } // namespace btfd::core

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "candidates.h"
+#include "kernel_names.h"
 #include "relocation.h"
 #include "types.h"
 
@@ -25,8 +26,8 @@ std::string accessPath(const Types& object, const Record& record);
 /// Why `relocation` was not resolved: what the kernel lacks, what it has instead and which of its names come near, or
 /// what is wrong with the object. Empty if it was resolved.
 ///
-/// `object` and `targets` are those of the relocation. Searches all names of the kernel where none of its types has the
-/// name: a few tens of milliseconds, so it is for those relocations that somebody will read about.
-std::string explain(const Types& object, const Targets& targets, const Relocation& relocation);
+/// `object` and `targets` are those of the relocation. Where none of the kernel's types has the name, `near` searches
+/// for others.
+std::string explain(const Types& object, const Targets& targets, const Relocation& relocation, NearNames& near);
 
 } // namespace btfd::core

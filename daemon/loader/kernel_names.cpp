@@ -24,8 +24,11 @@ bool kernelHas(std::string_view name, unsigned kind) {
 
 std::string kernelNamesLike(std::string_view name, std::string_view prefix, unsigned kind) {
   const LentSpec lent = kernelSpec();
-  return lent.spec == nullptr ? std::string()
-                              : didYouMean(core::namesLike(core::Targets(*lent.spec), name, kind, prefix));
+  if (lent.spec == nullptr) {
+    return {};
+  }
+  const core::Targets kernel(*lent.spec);
+  return didYouMean(core::NearNames(kernel).to(name, kind, prefix));
 }
 
 } // namespace btfd::loader

@@ -82,4 +82,13 @@ std::string whyNoType(const struct bpf_program& program) {
          R"( that says its type, such as SEC("tp_btf/sched_switch") or SEC("xdp"))";
 }
 
+/// C allows an enum all numbers of its integer type, C++ does not.
+__attribute__((no_sanitize("enum"))) std::uint32_t mapType(const struct bpf_map& map) {
+  return static_cast<std::uint32_t>(bpf_map__type(&map));
+}
+
+const char* mapTypeName(std::uint32_t type) {
+  return libbpf_bpf_map_type_str(static_cast<enum bpf_map_type>(type)); // which knows its own range
+}
+
 } // namespace btfd::object

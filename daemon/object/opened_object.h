@@ -6,6 +6,7 @@
 #include <bpf/libbpf.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,5 +31,11 @@ std::string whyNothingToLoad(struct bpf_object& object);
 
 /// Why `program` is of type BPF_PROG_TYPE_UNSPEC, which it is, and what to do.
 std::string whyNoType(const struct bpf_program& program);
+
+/// The number of the type that the object gives `map`, which may be any, also one that enum bpf_map_type cannot hold.
+std::uint32_t mapType(const struct bpf_map& map);
+
+/// What libbpf calls map type `type`, or null.
+const char* mapTypeName(std::uint32_t type);
 
 } // namespace btfd::object

@@ -10,9 +10,13 @@ namespace btfd::object {
 
 RelocationReport describe(const CoreRecords& records, const core::Targets& targets,
                           const core::Relocation& relocation) {
-  const bool resolved = relocation.outcome == core::Outcome::resolved;
-  return describe(records, targets, relocation,
-                  resolved ? std::string() : core::explain(records.types(), targets, relocation));
+  core::NearNames near(targets);
+  return describe(records, targets, relocation, near);
+}
+
+RelocationReport describe(const CoreRecords& records, const core::Targets& targets, const core::Relocation& relocation,
+                          core::NearNames& near) {
+  return describe(records, targets, relocation, core::explain(records.types(), targets, relocation, near));
 }
 
 RelocationReport describe(const CoreRecords& records, const core::Targets& targets, const core::Relocation& relocation,

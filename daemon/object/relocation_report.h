@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/candidates.h"
+#include "core/kernel_names.h"
 #include "core/relocation.h"
 #include "relocate_image.h"
 
@@ -35,10 +36,15 @@ struct RelocationReport {
   std::string reason;
 };
 
-/// Describes `relocation`, one of `records` that was resolved against `targets`.
+/// Describes `relocation`, one of `records` that was resolved against `targets`. `near` is for names that the kernel
+/// lacks.
+RelocationReport describe(const CoreRecords& records, const core::Targets& targets, const core::Relocation& relocation,
+                          core::NearNames& near);
+
+/// Where only one is described.
 RelocationReport describe(const CoreRecords& records, const core::Targets& targets, const core::Relocation& relocation);
 
-/// The same, where the reason is known already.
+/// Where the reason is known already.
 RelocationReport describe(const CoreRecords& records, const core::Targets& targets, const core::Relocation& relocation,
                           std::string reason);
 

@@ -1,5 +1,7 @@
 #include "kernel_btf_needs.h"
 
+#include "object/opened_object.h"
+
 #include <bpf/libbpf.h>
 
 #include <linux/bpf.h>
@@ -20,7 +22,7 @@ void addPrograms(const check::ObjectToCheck& object, std::vector<KernelBtfNeed>&
 void addMaps(const check::ObjectToCheck& object, std::vector<KernelBtfNeed>& needs) {
   const struct bpf_map* map = nullptr;
   while ((map = bpf_object__next_map(&object.opened(), map)) != nullptr) {
-    if (bpf_map__type(map) == BPF_MAP_TYPE_STRUCT_OPS) {
+    if (object::mapType(*map) == BPF_MAP_TYPE_STRUCT_OPS) {
       needs.push_back({.name = bpf_map__name(map), .reason = "struct_ops maps"});
     }
   }

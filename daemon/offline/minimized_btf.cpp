@@ -1,9 +1,12 @@
 #include "minimized_btf.h"
 
+#include "check/check_object.h"
 #include "core/explain.h"
 #include "used_types.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <string>
 #include <utility>
 
 namespace btfd::offline {
@@ -31,12 +34,16 @@ std::vector<core::Usage> usagesOf(const core::Targets& kernel) {
   return usages;
 }
 
-check::RelocationCounts count(const std::vector<core::Relocation>& relocations) {
-  check::RelocationCounts counts;
-  for (const core::Relocation& relocation : relocations) {
-    counts.add(relocation.outcome);
+MinimizedBtf::Outcome outcomeOf(const check::ObjectToCheck& object, const check::TargetKernel& kernel) {
+  check::Report report = check::checkObject(object, kernel);
+  MinimizedBtf::Outcome outcome{.counts = report.relocationCounts, .refused = {}};
+  for (check::Finding& finding : report.findings) {
+    const bool concerns = finding.topic == check::Topic::relocation || finding.topic == check::Topic::object;
+    if (concerns && finding.severity == check::Severity::error) {
+      outcome.refused.push_back(std::move(finding));
+    }
   }
-  return counts;
+  return outcome;
 }
 
 /// An error if `object` comes out differently with all of `kernel` and with the least of it.
@@ -58,6 +65,12 @@ Result<void> compare(const check::ObjectToCheck& object, const Resolved& whole, 
   return {};
 }
 
+/// "; the first thing amiss: ...", or nothing.
+std::string firstRefusal(const std::vector<MinimizedBtf::Outcome>& objects) {
+  const auto found = std::ranges::find_if(objects, [](const auto& each) { return !each.refused.empty(); });
+  return found == objects.end() ? "" : "; the first thing amiss: " + found->refused.front().message;
+}
+
 } // namespace
 
 Result<MinimizedBtf> minimizeBtf(std::span<const check::ObjectToCheck> objects, const check::TargetKernel& kernel) {
@@ -67,11 +80,13 @@ Result<MinimizedBtf> minimizeBtf(std::span<const check::ObjectToCheck> objects, 
   MinimizedBtf result;
   for (const check::ObjectToCheck& object : objects) {
     whole.push_back(resolve(object, noting));
-    result.counts.push_back(count(whole.back().relocations));
+    result.objects.push_back(outcomeOf(object, kernel));
   }
   UsedTypes types(kernel.targets(), usages);
   if (types.count() == 0) {
-    return fail("the objects ask for nothing that the kernel has: there is no BTF to write", ENODATA);
+    return fail("the objects ask for nothing that the kernel has: there is no BTF to write" +
+                    firstRefusal(result.objects),
+                ENODATA);
   }
   auto written = types.write();
   if (!written) {

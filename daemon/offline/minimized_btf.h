@@ -17,8 +17,17 @@ struct MinimizedBtf {
   std::size_t types = 0;
   /// How many of them are there only so that others keep their ids, for which objects ask.
   std::size_t fillers = 0;
-  /// What becomes of each object's relocations, with it as with the kernel's own BTF.
-  std::vector<check::RelocationCounts> counts;
+
+  /// What becomes of the relocations of each object.
+  struct Outcome {
+    /// With it as with the kernel's own BTF.
+    check::RelocationCounts counts;
+    /// Why the object does not load on this kernel, as far as relocations and byte order go: the same findings that a
+    /// check has.
+    std::vector<check::Finding> refused;
+  };
+
+  std::vector<Outcome> objects;
 };
 
 /// Makes it for `objects`; types of modules that they use are among the kernel's. What the kernel lacks, it lacks too.

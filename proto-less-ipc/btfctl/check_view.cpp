@@ -108,11 +108,14 @@ std::string checkView(const CheckResult& result, bool verbose, std::size_t width
   Table table(std::move(columns));
   std::string below;
   for (const CheckedObject& object : result.objects) {
-    if (object.error) {
-      continue;
-    }
     const std::string name = printable(object.name);
     std::vector<std::string> cells{name};
+    if (object.error) {
+      cells.resize(kernels.size() + 1, "unreadable");
+      table.add(std::move(cells));
+      below += "\n" + name + "\n  unreadable: " + printable(object.error->message) + "\n";
+      continue;
+    }
     std::ranges::transform(object.reports, std::back_inserter(cells),
                            [](const check::Report& report) { return std::string(verdictName(report.verdict)); });
     table.add(std::move(cells));

@@ -12,7 +12,8 @@ namespace btfd::btfctl {
 std::vector<std::string> distinctNames(const std::vector<std::string>& shortNames,
                                        const std::vector<std::string>& paths);
 
-/// For people: the verdicts as a table, object by kernel, and the reasons below it. With notes if `verbose`.
+/// For people: the verdicts as a table, object by kernel, and the reasons below it, also those why an object could not
+/// be read. With notes if `verbose`.
 std::string checkView(const check::CheckResult& result, bool verbose, std::size_t width);
 
 /// For people: what could not be read, a line each.

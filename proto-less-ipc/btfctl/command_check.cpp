@@ -28,21 +28,27 @@ class CheckCommand : public Command {
             "  btfctl check *.o --kernel btf/5.10.btf.xz btf/6.1.btf.gz /usr/lib/debug/boot/vmlinux-6.12\n"
             "      on kernels in files: raw BTF, also compressed with gzip or xz, or ELF files with a .BTF section\n"
             "  btfctl check *.o --kernel btf/\n"
-            "      on all kernels in a directory; BTF of modules beside a kernel belongs to it, as in /sys/kernel/btf\n"
+            "      on all kernels in a directory and those below; BTF of modules beside or below a kernel belongs to "
+            "it, as "
+            "in\n      /sys/kernel/btf\n"
             "  btfctl check x.o --kernel btf/ --json | jq '.objects[] | select(any(.reports[]; .verdict == \"fails\")) "
             "| .name'\n"
             "  btfctl check *.o --kernel btf/ --strict && roll-out\n"
             "\nVerdicts:\n"
             "  loads    nothing in BTF stands in its way\n"
             "  warning  it loads, but something in it cannot work, such as a tracepoint that the kernel lacks\n"
-            "  unknown  BTF does not tell\n"
+            "  unknown  BTF does not tell, such as of a function for a kprobe that is not among those it has\n"
             "  fails    the kernel or the loader refuses it\n"
-            "The reasons stand below the table, with --verbose also code that is guarded and never reached. What no "
-            "BTF\n"
-            "tells is not checked: the verifier's opinion of the code, kprobes, uprobes, what may be attached where.\n"
+            "An object that cannot be read is: unreadable.\n"
+            "The reasons stand below the table; with --verbose also what is only good to know: code that is guarded "
+            "and "
+            "never\nreached, and targets that are not looked at. What no BTF tells is not checked: the verifier's "
+            "opinion of the code,\nuprobes, categories of tracepoints, which functions may be probed.\n"
             "\nExit status:\n"
             "  0  no verdict is fails; with --strict: all load\n"
-            "  1  one is; with --strict: or one is warning or unknown\n"
+            "  1  one is; with --strict: or one is warning or unknown, or a module of a kernel was left out as it "
+            "cannot be "
+            "read\n"
             "  2  the command line is wrong, or an object or a kernel cannot be read\n") {
     app().add_option("OBJECT", objects_, "Object files")->type_name("")->required()->expected(1, kAny);
     app()
@@ -139,8 +145,10 @@ class CheckCommand : public Command {
     if (result.isAnythingUnreadable()) {
       return ExitStatus::Usage;
     }
-    const auto tolerated = strict_ ? check::Verdict::loads : check::Verdict::unknown;
-    return result.worst() > tolerated ? ExitStatus::Failed : ExitStatus::Done;
+    if (strict_ && (result.worst() > check::Verdict::loads || result.isAnyModuleLeftOut())) {
+      return ExitStatus::Failed;
+    }
+    return result.worst() > check::Verdict::unknown ? ExitStatus::Failed : ExitStatus::Done;
   }
 
   std::vector<std::string> objects_;

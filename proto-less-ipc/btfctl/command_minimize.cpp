@@ -2,6 +2,7 @@
 #include "btfctl/kernel_choice.h"
 #include "btfctl/object_file.h"
 #include "btfctl/output_file.h"
+#include "btfctl/relocate_view.h"
 #include "btfctl/text.h"
 #include "offline/minimized_btf.h"
 
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace btfd::btfctl {
@@ -29,8 +31,9 @@ class MinimizeCommand : public Command {
                 "modules\nare among the kernel's. It serves no other objects, and nothing but CO-RE.\n"
                 "\nExit status:\n"
                 "  0  written\n"
-                "  1  it cannot be made or written; OUT is as it was\n"
-                "  2  the command line is wrong, or an object or the kernel cannot be read\n") {
+                "  1  written, but an object could not be read, is of another byte order, or has a relocation that the "
+                "kernel\n     cannot satisfy, and no guard; or it cannot be made or written, and OUT is as it was\n"
+                "  2  the command line is wrong, or no object or not the kernel can be read\n") {
     app().add_option("OBJECT", objects_, "Object files")->type_name("")->required()->expected(1, kAny);
     option("--kernel", "FILE|DIR", kernel_, "The kernel's BTF, else the running kernel's");
     option("--output,-o", "OUT", output_, "File to write; - for standard output")->required();
@@ -48,10 +51,10 @@ class MinimizeCommand : public Command {
       return std::unexpected(kernel.error());
     }
     const auto objects = readObjects();
-    if (!objects) {
-      return misused(objects.error());
+    if (objects.empty()) {
+      return misused(*given_.front().error);
     }
-    const auto minimized = offline::minimizeBtf(*objects, *kernel->kernel);
+    const auto minimized = offline::minimizeBtf(objects, *kernel->kernel);
     if (!minimized) {
       return failed(ExitStatus::Failed, minimized.error().message);
     }
@@ -59,7 +62,12 @@ class MinimizeCommand : public Command {
       return failed(ExitStatus::Failed, written.error().message);
     }
     reportWritten(context, output_, *kernel, document(*minimized), view(*kernel, *minimized));
-    return static_cast<int>(ExitStatus::Done);
+    for (const Given& each : given_) {
+      if (each.error) {
+        context.note("an object is left out: " + printable(each.error->message));
+      }
+    }
+    return static_cast<int>(statusOf(*minimized));
   }
 
  private:
@@ -76,16 +84,32 @@ class MinimizeCommand : public Command {
     return {};
   }
 
-  [[nodiscard]] Result<std::vector<check::ObjectToCheck>> readObjects() const {
+  /// An object of the command line, and why it could not be read.
+  struct Given {
+    std::string path;
+    std::optional<Error> error;
+  };
+
+  /// Those that can be read.
+  std::vector<check::ObjectToCheck> readObjects() {
     std::vector<check::ObjectToCheck> objects;
     for (const std::string& path : objects_) {
       auto object = readObject(path);
-      if (!object) {
-        return std::unexpected(std::move(object.error()));
+      given_.push_back({.path = path, .error = std::nullopt});
+      if (object) {
+        objects.push_back(std::move(*object));
+      } else {
+        given_.back().error = std::move(object.error());
       }
-      objects.push_back(std::move(*object));
     }
     return objects;
+  }
+
+  [[nodiscard]] ExitStatus statusOf(const offline::MinimizedBtf& minimized) const {
+    const bool isLeftOut = std::ranges::any_of(given_, [](const Given& each) { return each.error.has_value(); });
+    const bool isRefused =
+        std::ranges::any_of(minimized.objects, [](const auto& each) { return !each.refused.empty(); });
+    return isLeftOut || isRefused ? ExitStatus::Failed : ExitStatus::Done;
   }
 
   [[nodiscard]] std::string view(const ChosenKernel& kernel, const offline::MinimizedBtf& minimized) const {
@@ -95,26 +119,43 @@ class MinimizeCommand : public Command {
       text += "  " + std::to_string(minimized.fillers) +
               " of them only keep others at their ids, for which objects ask (bpf_core_type_id_kernel)\n";
     }
-    for (std::size_t i = 0; i < objects_.size(); ++i) {
-      const check::RelocationCounts& counts = minimized.counts[i];
-      if (counts.poisoned + counts.failed != 0) {
-        text += "  " + printable(objects_[i]) + ": of " +
-                std::to_string(counts.resolved + counts.poisoned + counts.failed) + " CO-RE relocations, " +
-                std::to_string(counts.poisoned) + " are poisoned and " + std::to_string(counts.failed) +
-                " fail on this kernel; btfctl check says why\n";
+    auto outcome = minimized.objects.begin();
+    for (const Given& each : given_) {
+      if (!each.error) {
+        text += objectLines(printable(each.path), *outcome++);
       }
     }
     return text;
   }
 
+  /// Nothing if all is well.
+  static std::string objectLines(const std::string& path, const offline::MinimizedBtf::Outcome& outcome) {
+    const check::RelocationCounts& counts = outcome.counts;
+    std::string text;
+    if (counts.poisoned + counts.failed != 0) {
+      text = "  " + path + ": of " + std::to_string(counts.resolved + counts.poisoned + counts.failed) +
+             " CO-RE relocations, " + std::to_string(counts.poisoned) + (counts.poisoned == 1 ? " is" : " are") +
+             " poisoned and " + std::to_string(counts.failed) + (counts.failed == 1 ? " fails" : " fail") +
+             " on this kernel" + (outcome.refused.empty() ? ", in code that is not reached there" : "") + "\n";
+    }
+    return text + findingLines("  " + path + ": fails: ", outcome.refused);
+  }
+
   [[nodiscard]] nlohmann::json document(const offline::MinimizedBtf& minimized) const {
     auto objects = nlohmann::json::array();
-    for (std::size_t i = 0; i < objects_.size(); ++i) {
-      const check::RelocationCounts& counts = minimized.counts[i];
-      objects.push_back({{"path", objects_[i]},
+    auto outcome = minimized.objects.begin();
+    for (const Given& each : given_) {
+      if (each.error) {
+        objects.push_back({{"path", each.path}, {"error", each.error->message}});
+        continue;
+      }
+      const check::RelocationCounts& counts = outcome->counts;
+      objects.push_back({{"path", each.path},
                          {"resolvedRelocations", counts.resolved},
                          {"poisonedRelocations", counts.poisoned},
-                         {"failedRelocations", counts.failed}});
+                         {"failedRelocations", counts.failed},
+                         {"findings", toJson(outcome->refused)}});
+      ++outcome;
     }
     return {{"bytes", minimized.btf.size()},
             {"types", minimized.types},
@@ -123,6 +164,7 @@ class MinimizeCommand : public Command {
   }
 
   std::vector<std::string> objects_;
+  std::vector<Given> given_;
   std::string kernel_;
   std::string output_;
 };

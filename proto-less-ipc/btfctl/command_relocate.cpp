@@ -33,12 +33,15 @@ class RelocateCommand : public Command {
             "kernel's\nown BTF for other reasons, and still do: the command says so.\n"
             "\nExit status:\n"
             "  0  written\n"
-            "  1  a relocation fails, or OUT cannot be written; OUT is as it was\n"
+            "  1  a relocation fails, or, with --strict, an instruction would be poisoned, or OUT cannot be written; "
+            "OUT is "
+            "as it was\n"
             "  2  the command line is wrong, or the object or the kernel cannot be read\n") {
     argument("OBJECT", object_, "Object file; - for standard input");
     option("--kernel", "FILE|DIR", kernel_, "The kernel's BTF, else the running kernel's");
     option("--output,-o", "OUT", output_, "File to write; - for standard output");
     flag("--in-place", inPlace_, "Write over OBJECT");
+    flag("--strict", strict_, "Write nothing, and exit with 1, if any instruction would be poisoned");
   }
 
   [[nodiscard]] std::string subject() const override { return "relocate " + object_; }
@@ -63,6 +66,9 @@ class RelocateCommand : public Command {
     const auto relocated = offline::relocateObject(*object, *kernel->kernel);
     if (!relocated) {
       return std::unexpected(relocationFailure(relocated.error(), kernel->kernel->name()));
+    }
+    if (strict_ && !relocated->poisoned.empty()) {
+      return std::unexpected(relocationFailure(relocated->poisoned, kernel->kernel->name()));
     }
     if (auto written = writeOutput(output_, relocated->image, context.out); !written) {
       return failed(ExitStatus::Failed, written.error().message);
@@ -102,6 +108,7 @@ class RelocateCommand : public Command {
   std::string kernel_;
   std::string output_;
   bool inPlace_ = false;
+  bool strict_ = false;
 };
 
 } // namespace

@@ -17,23 +17,6 @@ std::string sentence(const check::Finding& finding) {
   return (finding.program.empty() ? "" : finding.program + ": ") + finding.message;
 }
 
-/// Each different one of `findings` once: many instructions may ask the same.
-std::string poisonedLines(const std::vector<check::Finding>& findings) {
-  std::vector<std::string> sentences;
-  std::map<std::string, std::size_t> times;
-  for (const check::Finding& finding : findings) {
-    if (++times[sentence(finding)] == 1) {
-      sentences.push_back(sentence(finding));
-    }
-  }
-  std::string text;
-  for (const std::string& each : sentences) {
-    text += "  poisoned: " + printable(each) +
-            (times[each] > 1 ? " (" + std::to_string(times[each]) + " times)" : std::string()) + "\n";
-  }
-  return text;
-}
-
 /// A line for each reason.
 std::string needLines(const std::vector<offline::KernelBtfNeed>& needs) {
   std::map<std::string, std::vector<std::string>> names;
@@ -47,6 +30,24 @@ std::string needLines(const std::vector<offline::KernelBtfNeed>& needs) {
   return text;
 }
 
+} // namespace
+
+std::string findingLines(const std::string& heading, const std::vector<check::Finding>& findings) {
+  std::vector<std::string> sentences;
+  std::map<std::string, std::size_t> times;
+  for (const check::Finding& finding : findings) {
+    if (++times[sentence(finding)] == 1) {
+      sentences.push_back(sentence(finding));
+    }
+  }
+  std::string text;
+  for (const std::string& each : sentences) {
+    text += heading + printable(each) +
+            (times[each] > 1 ? " (" + std::to_string(times[each]) + " times)" : std::string()) + "\n";
+  }
+  return text;
+}
+
 nlohmann::json toJson(const std::vector<check::Finding>& findings) {
   auto array = nlohmann::json::array();
   for (const check::Finding& finding : findings) {
@@ -55,15 +56,13 @@ nlohmann::json toJson(const std::vector<check::Finding>& findings) {
   return array;
 }
 
-} // namespace
-
 std::string relocateView(const offline::RelocatedObject& object, const std::string& name, const std::string& kernel) {
   const check::RelocationCounts& counts = object.counts;
   const std::size_t poisoned = counts.poisoned + counts.failed;
   std::string text = printable(name) + " for " + printable(kernel) + ": " +
                      plural(counts.resolved, "CO-RE relocation") + " applied" +
                      (poisoned == 0 ? "" : ", " + std::to_string(poisoned) + " poisoned") + "\n";
-  text += poisonedLines(object.poisoned);
+  text += findingLines("  poisoned: ", object.poisoned);
   text += needLines(object.needs);
   return text;
 }

@@ -8,6 +8,12 @@
 
 namespace btfd::btfctl {
 
+/// A line for each different one of `findings`, behind `heading`: many instructions may ask the same.
+std::string findingLines(const std::string& heading, const std::vector<check::Finding>& findings);
+
+/// The same for programs.
+nlohmann::json toJson(const std::vector<check::Finding>& findings);
+
 /// For people: what became of the relocations of `name` for `kernel`, and what a person has to know of the result.
 std::string relocateView(const offline::RelocatedObject& object, const std::string& name, const std::string& kernel);
 

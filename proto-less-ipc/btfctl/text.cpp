@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <ctime>
 #include <iterator>
 #include <numeric>
@@ -18,12 +17,6 @@ namespace {
 
 bool continuesCodePoint(char c) {
   return (static_cast<unsigned char>(c) & 0xc0U) == 0x80;
-}
-
-std::string lowered(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
 }
 
 /// `value` / `unit` with one decimal.
@@ -100,22 +93,7 @@ std::string listed(std::span<const std::string> words) {
 }
 
 std::vector<std::string> nearMisses(std::string_view word, std::span<const std::string> candidates) {
-  constexpr std::size_t kMost = 3;
-  // One wrong letter in three still reads as the same word; more is noise.
-  const std::size_t farthest = std::max<std::size_t>(1, word.size() / 3);
-  std::vector<std::pair<std::size_t, std::string>> near;
-  for (const std::string& candidate : candidates) {
-    if (const std::size_t distance = editDistance(lowered(word), lowered(candidate)); distance <= farthest) {
-      near.emplace_back(distance, candidate);
-    }
-  }
-  std::ranges::sort(near);
-  const auto repeated = std::ranges::unique(near);
-  near.erase(repeated.begin(), repeated.end());
-  near.resize(std::min(near.size(), kMost));
-  std::vector<std::string> words;
-  std::ranges::transform(near, std::back_inserter(words), [](auto& entry) { return std::move(entry.second); });
-  return words;
+  return btfd::nearMisses(word, candidates, {.anyCase = true, .atLeast = 1});
 }
 
 std::string didYouMean(std::string_view word, std::span<const std::string> candidates) {

@@ -31,7 +31,8 @@ std::string joinedWithOr(std::span<const std::string> words);
 /// "a, b, c and 97 more": no more than a few of the words.
 std::string listed(std::span<const std::string> words);
 
-/// Those of `candidates` that somebody who typed `word` may have meant, best first, at most three.
+/// Those of `candidates` that somebody who typed `word`, in large letters or small ones, may have meant, best first, at
+/// most three.
 std::vector<std::string> nearMisses(std::string_view word, std::span<const std::string> candidates);
 
 /// "; did you mean a or b?", empty if there are no near misses.

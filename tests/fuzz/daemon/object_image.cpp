@@ -1,4 +1,4 @@
-// A client's object file: whatever its bytes, an error or sections that lie within them.
+// A client's object file: of either byte order: whatever its bytes, an error or sections that lie within them.
 #include "object/checked_image.h"
 
 #include <cstdint>
@@ -19,9 +19,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!bytes) {
     return 0;
   }
-  const auto image = object::CheckedImage::check(*bytes);
+  const auto image = object::CheckedImage::check(*bytes, object::ByteOrders::any);
   if (!image) {
     return 0;
+  }
+  if (object::CheckedImage::check(*bytes).has_value() == image->isForeign()) {
+    std::abort();
   }
   const auto all = image->bytes();
   for (const object::Section& section : image->sections()) {

@@ -79,6 +79,12 @@ TEST(NearMisses, ShortNamesMayHaveTwoSlips) {
   EXPECT_THAT(nearMisses("ab", Names{"ba", "xyz"}), ElementsAre("ba"));
 }
 
+TEST(NearMisses, OtherSlipsMayBeTaken) {
+  EXPECT_THAT(nearMisses("ab", Names{"ba", "aB", "b"}, {.atLeast = 1}), ElementsAre("aB", "b"));
+  EXPECT_THAT(nearMisses("BA", Names{"ba", "bab", "Bb"}, {.anyCase = true, .atLeast = 1}),
+              ElementsAre("ba", "Bb", "bab"));
+}
+
 TEST(DidYouMean, NamesThemAllOrSaysNothing) {
   EXPECT_EQ(didYouMean(Names{"on_exec", "on_exit"}), "; did you mean 'on_exec' or 'on_exit'?");
   EXPECT_EQ(didYouMean(Names{}), "");

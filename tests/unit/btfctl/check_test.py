@@ -35,6 +35,13 @@ class CheckTest(OfflineCase):
         self.assertNotIn("guarded, and not reached", self.check(self.object("guarded")).stdout)
         self.assertIn("guarded, and not reached", self.check(self.object("guarded"), "--verbose").stdout)
 
+    def test_what_is_only_attached_is_looked_at_too(self):
+        done = self.check(self.object("tracepoint"), self.object("kprobe"), self.object("kprobe_multi"), self.object("uprobe"))
+        self.assertEqual(done.stdout.count("loads\n"), 4)
+        self.assertNotIn("\n\n", done.stdout)
+        self.assertIn("  note: on_call, on_return: it attaches to a program or library, which is not looked at\n",
+                      self.check(self.object("uprobe"), "--verbose").stdout)
+
     def test_is_a_matrix_of_objects_and_kernels(self):
         content = self.read(RUNNING)
         self.write("kernels/one.btf.gz", gzip.compress(content, 1))
@@ -69,7 +76,8 @@ class CheckTest(OfflineCase):
         bad_object = self.write("bad.o", b"no object")
         bad_kernel = self.write("bad.btf", b"no BTF")
         done = self.check(bad_object, self.object("tp_btf"), "--kernel", bad_kernel, RUNNING, status=2)
-        self.assertRegex(done.stdout, r"\ntp_btf\.o +loads\n")
+        self.assertRegex(done.stdout, r"\nbad\.o +unreadable\ntp_btf\.o +loads\n")
+        self.assertIn("\n  unreadable: " + bad_object + ": not an ELF file", done.stdout)
         self.assertIn(bad_kernel + " is neither BTF nor an ELF file", done.stderr)
         self.assertIn(bad_object + ": not an ELF file", done.stderr)
         document = json.loads(self.check("--json", bad_object, self.path("none.o"), "--kernel", bad_kernel, status=2).stdout)
@@ -82,6 +90,18 @@ class CheckTest(OfflineCase):
             with self.subTest(name=name):
                 self.check(self.object(name))
                 self.check(self.object(name), "--strict", status=strict)
+
+    def test_strict_takes_no_kernel_that_lacks_a_module(self):
+        kernel = os.path.dirname(self.write("kernel/vmlinux", self.read(RUNNING)))
+        self.check(self.object("tp_btf"), "--kernel", kernel, "--strict")
+        # A split BTF whose only string begins with no NUL, and that is cut off.
+        self.write("kernel/module", bytes.fromhex("9feb 01 00 18000000 00000000 00000000 00000000 02000000") + b"a")
+        for arguments, status in (((), 0), (("--strict",), 1)):
+            done = self.check(self.object("tp_btf"), "--kernel", kernel, *arguments, status=status)
+            self.assertRegex(done.stdout, r"\ntp_btf\.o +loads\n")
+            self.assertIn("a module is left out: " + kernel + "/module: ", done.stderr)
+        document = json.loads(self.check(self.object("tp_btf"), "--kernel", kernel, "--strict", "--json", status=1).stdout)
+        self.assertIn(kernel + "/module: ", document["kernels"][0]["leftOut"][0])
 
     def test_needs_an_object(self):
         self.assertIn("Try: btfctl check --help", self.check(status=2).stderr)

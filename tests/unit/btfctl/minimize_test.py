@@ -28,9 +28,12 @@ class MinimizeTest(OfflineCase):
 
     def test_writes_what_relocates_objects_the_same(self):
         names = ("exec_events", "guarded", "missing_field", "bench_wide500")
-        done = self.minimize(*map(self.object, names), "-o", self.out)
+        done = self.minimize(*map(self.object, names), "-o", self.out, status=1)
         self.assertRegex(done.stdout.decode(), r"^running \(.*\): \d+ types, [\d.]+ KiB\n")
-        self.assertIn("missing_field.o: of 2 CO-RE relocations, 1 are poisoned and 0 fail", done.stdout.decode())
+        self.assertIn("missing_field.o: of 2 CO-RE relocations, 1 is poisoned and 0 fail on this kernel\n", done.stdout.decode())
+        self.assertIn("missing_field.o: fails: on_exec: struct task_struct___with_wishes.field_that_no_kernel_has: ", done.stdout.decode())
+        self.assertIn("guarded.o: of 6 CO-RE relocations, 3 are poisoned and 0 fail on this kernel, in code that is not reached",
+                      done.stdout.decode())
         self.assertNotIn(b"exec_events", done.stdout)
         self.assertLess(os.path.getsize(self.out), os.path.getsize(RUNNING) / 100)
         for name in names:
@@ -44,12 +47,34 @@ class MinimizeTest(OfflineCase):
         self.minimize(self.object("exec_events"), "--kernel", self.out, "-o", self.path("again.btf"))
         self.assertEqual(self.read(self.path("again.btf")), self.read(self.out))
 
+    def test_check_knows_that_it_is_not_a_whole_kernel(self):
+        self.minimize(self.object("exec_events"), self.object("tracepoint"), "-o", self.out)
+        done = self.run_btfctl("check", self.object("exec_events"), self.object("tracepoint"), "--kernel", self.out)
+        self.assertEqual(done.stdout.count(b"unknown: not a whole kernel's BTF"), 2)
+        self.assertEqual(len(done.stdout.splitlines()), 3 + 2 * 3, done.stdout.decode())
+
     def test_has_a_document_for_programs(self):
         document = json.loads(self.minimize(self.object("guarded"), "-o", self.out, "--json").stdout)
         self.assertEqual(document["bytes"], os.path.getsize(self.out))
         self.assertEqual(document["objects"], [
-            {"path": self.object("guarded"), "resolvedRelocations": 3, "poisonedRelocations": 3, "failedRelocations": 0},
+            {"path": self.object("guarded"), "resolvedRelocations": 3, "poisonedRelocations": 3, "failedRelocations": 0, "findings": []},
         ])  # fmt: skip
+        arguments = (self.path("none.o"), self.object("missing_field"), "-o", self.out, "--json")
+        unread, missing = json.loads(self.minimize(*arguments, status=1).stdout)["objects"]
+        self.assertIn("No such file", unread["error"])
+        self.assertEqual([finding["topic"] for finding in missing["findings"]], ["relocation"])
+
+    def test_what_cannot_be_read_does_not_stop_the_rest(self):
+        bad = self.write("bad.o", b"no object")
+        done = self.minimize(bad, self.object("exec_events"), "-o", self.out, status=1)
+        self.assertIn(b"an object is left out: " + bad.encode() + b": not an ELF file", done.stderr)
+        self.minimize(self.object("exec_events"), "-o", self.path("again.btf"))
+        self.assertEqual(self.read(self.path("again.btf")), self.read(self.out))
+
+    def test_tells_of_another_byte_order(self):
+        done = self.minimize(self.object("big_endian/exec_events"), "-o", self.out, status=1)
+        self.assertIn(b"exec_events.o: fails: the object is big-endian and the kernel is little-endian", done.stdout)
+        self.assertTrue(os.path.exists(self.out))
 
     def test_leaves_what_was_there_where_it_fails(self):
         with open(self.out, "wb") as file:
@@ -60,7 +85,7 @@ class MinimizeTest(OfflineCase):
             shutil.copy(RUNNING, kernel)
             self.assertIn("is the kernel's BTF", self.refused(self.object("guarded"), "--kernel", kernel, "-o", kernel + "/vmlinux"))
         self.assertIn("is one of the objects", self.refused(self.out, "-o", self.out))
-        self.assertIn(self.out + ": not an ELF file", self.refused(self.object("guarded"), self.out, "-o", self.path("new.btf")))
+        self.assertIn(self.out + ": not an ELF file", self.refused(self.out, self.out, "-o", self.path("new.btf")))
         self.assertIn("ask for nothing", self.refused(self.object("xdp"), "-o", self.out, status=1))
         self.assertIn("Try: btfctl btf minimize --help", self.refused(self.object("xdp")))
         self.assertEqual(self.read(self.out), b"before")

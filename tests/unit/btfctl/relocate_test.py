@@ -55,6 +55,17 @@ class RelocateTest(OfflineCase):
         self.assertIn(b"  poisoned: on_exec: struct task_struct___with_wishes.field_that_no_kernel_has: the kernel's struct "
                       b"task_struct has no 'field_that_no_kernel_has'", done.stdout)  # fmt: skip
 
+    def test_strict_takes_nothing_that_is_poisoned(self):
+        self.relocate(self.object("exec_events"), "-o", self.out, "--strict")
+        before = self.read(self.out)
+        for name in ("missing_field", "guarded"):
+            with self.subTest(name=name):
+                error = self.refused(self.object(name), "-o", self.out, "--strict", status=1)
+                self.assertRegex(error, r"cannot be relocated for running .*: .*the kernel's struct task_struct has no '")
+                self.assertEqual(self.read(self.out), before)
+        document = json.loads(self.relocate(self.object("guarded"), "-o", self.out, "--strict", "--json", status=1).stdout)
+        self.assertEqual(len(document["parameters"]["findings"]), 3)
+
     def test_has_a_document_for_programs(self):
         document = json.loads(self.relocate(self.object("guarded"), "-o", self.out, "--json").stdout)
         self.assertEqual((document["resolvedRelocations"], document["poisonedRelocations"]), (3, 3))

@@ -1,10 +1,6 @@
 // Verdicts on objects, hand-made ones and the project's own, for kernels made by hand.
-#include "check/check_object.h"
-#include "check/kernels.h"
 #include "check/report_json.h"
-#include "test_support/btf_maker.h"
-#include "test_support/elf_maker.h"
-#include "test_support/files.h"
+#include "check_case.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,184 +19,16 @@ namespace btfd::check {
 namespace {
 
 using test_support::BtfMaker;
-using test_support::ElfMaker;
-using test_support::Enumerator;
-using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
-using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-/// What a kernel knows of bpf(2): how many of each.
-struct Numbers {
-  unsigned helpers = 212;
-  unsigned mapTypes = 34;
-  unsigned programTypes = 33;
-  unsigned attachTypes = 60;
-};
-
-void addEnum(BtfMaker& btf, const char* name, unsigned count) {
-  std::vector<std::string> names;
-  for (unsigned i = 0; i < count; ++i) {
-    names.push_back(std::string(name) + "_" + std::to_string(i));
-  }
-  std::vector<Enumerator> values;
-  for (unsigned i = 0; i < count; ++i) {
-    values.push_back({names[i].c_str(), i});
-  }
-  values.push_back({"__MAX", count});
-  btf.enumeration(name, values);
-}
-
-/// A kernel that has what the project's test programs need, unless it is told otherwise.
-BtfMaker kernelBtf(const Numbers& numbers = {}) {
-  BtfMaker btf;
-  addEnum(btf, "bpf_func_id", numbers.helpers);
-  addEnum(btf, "bpf_map_type", numbers.mapTypes);
-  addEnum(btf, "bpf_prog_type", numbers.programTypes);
-  addEnum(btf, "bpf_attach_type", numbers.attachTypes);
-  return btf;
-}
-
-std::unique_ptr<TargetKernel> kernelOf(const BtfMaker& btf) {
-  auto kernel = TargetKernel::make("test", {.btf = btf.bytes(), .distilledBase = {}});
-  EXPECT_TRUE(kernel) << kernel.error().message;
-  return std::move(*kernel);
-}
-
-Report check(const ObjectToCheck& object, const BtfMaker& kernel, const CheckOptions& options = {}) {
-  return checkObject(object, *kernelOf(kernel), options);
-}
-
-bpf_insn call(std::int32_t helper) {
-  return {.code = BPF_JMP | BPF_CALL, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = helper};
-}
-
-bpf_insn move(std::int32_t value) {
-  return {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = value};
-}
-
-bpf_insn leave() {
-  return {.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0};
-}
-
-ObjectToCheck read(const std::vector<std::byte>& content) {
-  auto object = ObjectToCheck::read(test_support::memfdOf(content));
-  EXPECT_TRUE(object) << object.error().message;
-  return std::move(*object);
-}
-
-/// An object with one program, called "program", in `section`.
-ObjectToCheck objectWith(const char* section, std::vector<bpf_insn> code = {move(0), leave()}) {
-  ElfMaker elf;
-  const std::size_t number = elf.code(section, code);
-  elf.function("program", number, 0, code.size());
-  elf.section("license", std::as_bytes(std::span("GPL", 4)));
-  return read(elf.bytes());
-}
-
-/// One of the project's own test programs.
-ObjectToCheck compiled(const char* name) {
-  return read(test_support::readFile(std::string(BTFD_BPF_OBJECTS) + "/" + name + ".o"));
-}
-
-auto finding(Severity severity, Topic topic, const char* message) {
-  return AllOf(Field(&Finding::severity, severity), Field(&Finding::topic, topic),
-               Field(&Finding::message, HasSubstr(message)));
-}
-
-class CheckObjectTest : public testing::Test {
- protected:
-  CheckObjectTest() { libbpf_set_print(nullptr); }
-
-  BtfMaker kernel_ = kernelBtf();
-};
 
 TEST_F(CheckObjectTest, WhatNeedsNothingLoads) {
   const Report report = check(objectWith("socket"), kernel_);
   EXPECT_EQ(report.verdict, Verdict::loads);
   EXPECT_THAT(report.findings, IsEmpty());
-}
-
-// ---- Attach targets -------------------------------------------------------------------------------------------------
-
-struct TargetCase {
-  const char* section;
-  const char* there;
-  std::uint32_t kind;
-  const char* missing;
-};
-
-class AttachTargetTest : public testing::TestWithParam<TargetCase> {
- protected:
-  AttachTargetTest() { libbpf_set_print(nullptr); }
-
-  static void add(BtfMaker& btf, const char* name) {
-    const auto prototype = btf.prototype(btf.integer(), {});
-    if (GetParam().kind == BTF_KIND_FUNC) {
-      btf.function(name, prototype);
-    } else {
-      btf.definedAs(name, btf.pointer(prototype));
-    }
-  }
-};
-
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, AttachTargetTest,
-    testing::Values(TargetCase{"fentry/a_function", "a_function", BTF_KIND_FUNC, "function 'a_function'"},
-                    TargetCase{"fexit.s/a_function", "a_function", BTF_KIND_FUNC, "function 'a_function'"},
-                    TargetCase{"fmod_ret/a_function", "a_function", BTF_KIND_FUNC, "function 'a_function'"},
-                    TargetCase{"lsm/a_hook", "bpf_lsm_a_hook", BTF_KIND_FUNC, "LSM hook 'a_hook'"},
-                    TargetCase{"lsm_cgroup/a_hook", "bpf_lsm_a_hook", BTF_KIND_FUNC, "LSM hook 'a_hook'"},
-                    TargetCase{"tp_btf/an_event", "btf_trace_an_event", BTF_KIND_TYPEDEF, "tracepoint 'an_event'"},
-                    TargetCase{"iter/a_list", "bpf_iter_a_list", BTF_KIND_FUNC, "iterator 'a_list'"}));
-
-TEST_P(AttachTargetTest, HasToBeInTheKernelOrAModule) {
-  const auto object = objectWith(GetParam().section);
-  BtfMaker kernel = kernelBtf();
-  EXPECT_THAT(check(object, kernel).findings,
-              ElementsAre(finding(Severity::error, Topic::attachTarget, GetParam().missing)));
-  BtfMaker module = BtfMaker::splitFrom(kernel);
-  add(module, GetParam().there);
-  const auto withModule = kernelOf(kernel);
-  ASSERT_TRUE(withModule->addModule("a_module", {.btf = module.bytes(), .distilledBase = {}}));
-  EXPECT_EQ(checkObject(object, *withModule).verdict, Verdict::loads);
-  add(kernel, GetParam().there);
-  EXPECT_EQ(check(object, kernel).verdict, Verdict::loads);
-}
-
-TEST_F(CheckObjectTest, NamesNearATargetAreTold) {
-  kernel_.function("do_nanosleeps", kernel_.prototype(0, {}));
-  EXPECT_THAT(check(objectWith("fentry/do_nanosleep"), kernel_).findings,
-              ElementsAre(finding(Severity::error, Topic::attachTarget,
-                                  "the kernel has no function 'do_nanosleep'; it has 'do_nanosleeps'")));
-}
-
-TEST_F(CheckObjectTest, ATargetOfOneModuleIsLookedForThereOnly) {
-  BtfMaker module = BtfMaker::splitFrom(kernel_);
-  module.function("a_function", module.prototype(0, {}));
-  const auto kernel = kernelOf(kernel_);
-  ASSERT_TRUE(kernel->addModule("one", {.btf = module.bytes(), .distilledBase = {}}));
-  EXPECT_EQ(checkObject(objectWith("fentry/one:a_function"), *kernel).verdict, Verdict::loads);
-  EXPECT_THAT(checkObject(objectWith("fentry/two:a_function"), *kernel).findings,
-              ElementsAre(finding(Severity::error, Topic::attachTarget, "no function 'a_function' in 'two'")));
-}
-
-TEST_F(CheckObjectTest, AMissingRawTracepointOnlyKeepsItFromBeingAttached) {
-  const auto object = objectWith("raw_tp/an_event");
-  const Report report = check(object, kernel_);
-  EXPECT_EQ(report.verdict, Verdict::warning);
-  EXPECT_THAT(report.findings,
-              ElementsAre(finding(Severity::warning, Topic::attachTarget, "it loads, but cannot be attached")));
-  kernel_.definedAs("btf_trace_an_event", kernel_.pointer());
-  EXPECT_EQ(check(object, kernel_).verdict, Verdict::loads);
-}
-
-TEST_F(CheckObjectTest, ATargetThatIsChosenLaterIsUnknown) {
-  EXPECT_THAT(check(objectWith("fentry"), kernel_).findings,
-              ElementsAre(finding(Severity::unknown, Topic::attachTarget, "does not say what it attaches to")));
 }
 
 // ---- Types of programs, attachments and maps ------------------------------------------------------------------------
@@ -277,12 +105,44 @@ TEST_F(CheckObjectTest, HelpersThatLibbpfReplacesAreAsGoodAsTheirReplacement) {
 
 TEST_F(CheckObjectTest, WithoutAnEnumNothingIsKnown) {
   BtfMaker old;
-  old.integer();
+  old.function("a_function", old.prototype(0, {}));
   const Report report = check(objectWith("socket", {call(BPF_FUNC_loop), move(0), leave()}), old);
   EXPECT_EQ(report.verdict, Verdict::unknown);
   EXPECT_THAT(report.findings, Contains(finding(Severity::unknown, Topic::object, "no enum bpf_func_id")));
   EXPECT_THAT(report.findings, Contains(finding(Severity::unknown, Topic::object, "no enum bpf_prog_type")));
   EXPECT_THAT(report.findings, Contains(finding(Severity::unknown, Topic::object, "no enum bpf_attach_type")));
+}
+
+// ---- BTF of a part of a kernel
+// ----------------------------------------------------------------------------------------
+
+TEST_F(CheckObjectTest, OfAPartOfAKernelOnlyRelocationsAreKnown) {
+  BtfMaker part;
+  part.structure("task_struct", {{"pid", part.integer()}});
+  // Two values that some object asked for.
+  part.enumeration("bpf_func_id", {{"BPF_FUNC_loop", BPF_FUNC_loop}, {"BPF_FUNC_get_current_task_btf", 158}});
+  const auto isPart = finding(Severity::unknown, Topic::object, "not a whole kernel's BTF");
+  for (const char* name :
+       {"missing_targets", "missing_helper", "missing_kernel_function", "struct_ops", "exec_events"}) {
+    SCOPED_TRACE(name);
+    auto findings = check(compiled(name), part).findings;
+    std::erase_if(findings, [](const Finding& each) { return each.topic == Topic::relocation; });
+    EXPECT_THAT(findings, ElementsAre(isPart));
+  }
+  const Report report = check(compiled("missing_field"), part);
+  EXPECT_THAT(report.findings,
+              ElementsAre(finding(Severity::error, Topic::relocation, "field_that_no_kernel_has"), isPart));
+  EXPECT_EQ(report.relocationCounts.resolved, 1U);
+  EXPECT_EQ(check(objectWith("no_such_thing"), part).verdict, Verdict::fails);
+}
+
+TEST_F(CheckObjectTest, BtfThatHasFunctionsOrAllThatBpfNumbersIsOfAWholeKernel) {
+  BtfMaker part;
+  part.integer();
+  EXPECT_FALSE(kernelOf(part)->isWhole());
+  part.function("a_function", part.prototype(0, {}));
+  EXPECT_TRUE(kernelOf(part)->isWhole());
+  EXPECT_TRUE(kernelOf(kernelBtf())->isWhole());
 }
 
 // ---- CO-RE ----------------------------------------------------------------------------------------------------------

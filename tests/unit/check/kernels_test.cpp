@@ -173,6 +173,67 @@ TEST_F(KernelsTest, ADirectoryMayHoldMany) {
   EXPECT_EQ((*found[1].kernel)->name(), "6.12");
 }
 
+TEST_F(KernelsTest, ADirectoryMayHoldOthers) {
+  for (const char* name : {"6.12", "debian/6.1"}) {
+    const std::filesystem::path directory = directory_ / name;
+    std::filesystem::create_directories(directory);
+    writeFile(directory / "vmlinux.btf", kernel_.bytes());
+    writeFile(directory / "module", module("of_module"));
+  }
+  writeFile(directory_ / "5.10.btf", kernel_.bytes());
+  std::filesystem::create_directories(directory_ / "empty");
+  const auto found = findKernels(directory_.path());
+  ASSERT_EQ(found.size(), 3U);
+  const std::vector<std::string> names{"5.10", "6.12", "6.1"};
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_TRUE(found[i].kernel) << found[i].kernel.error().message;
+    EXPECT_EQ((*found[i].kernel)->name(), names[i]);
+    EXPECT_EQ(has(found[i], "of_module"), i > 0);
+  }
+}
+
+TEST_F(KernelsTest, ModulesBelowAKernelBelongToIt) {
+  std::filesystem::create_directories(directory_ / "6.1/btf");
+  std::filesystem::create_directories(directory_ / "6.1/kernel/net");
+  writeFile(directory_ / "6.1/vmlinux.btf", kernel_.bytes());
+  writeFile(directory_ / "6.1/btf/one.btf", module("of_one"));
+  writeFile(directory_ / "6.1/kernel/net/two.btf", module("of_two"));
+  const auto found = only(directory_.path());
+  EXPECT_EQ((*found.kernel)->name(), "6.1");
+  EXPECT_TRUE(has(found, "of_one"));
+  EXPECT_TRUE(has(found, "of_two"));
+}
+
+TEST_F(KernelsTest, ADirectoryBtfIsCalledAfterItsOwn) {
+  std::filesystem::create_directories(directory_ / "6.1/btf");
+  writeFile(directory_ / "6.1/btf/vmlinux", kernel_.bytes());
+  writeFile(directory_ / "6.1/btf/one", module("of_one"));
+  const auto found = only(directory_.path());
+  EXPECT_EQ((*found.kernel)->name(), "6.1");
+  EXPECT_TRUE(has(found, "of_one"));
+}
+
+TEST_F(KernelsTest, LinksToDirectoriesAreNotFollowed) {
+  std::filesystem::create_directories(directory_ / "6.1");
+  std::filesystem::create_directory_symlink("..", directory_ / "6.1/up");
+  std::filesystem::create_directory_symlink("6.1", directory_ / "bookworm");
+  writeFile(directory_ / "6.1/vmlinux", kernel_.bytes());
+  EXPECT_TRUE(only(directory_.path()).kernel);
+  EXPECT_TRUE(only(directory_ / "bookworm").kernel) << "but one may be named";
+}
+
+TEST_F(KernelsTest, DirectoriesAreNotLookedIntoForEver) {
+  std::filesystem::path deep = directory_.path();
+  for (int level = 0; level < 8; ++level) {
+    deep /= "d";
+  }
+  std::filesystem::create_directories(deep / "d");
+  writeFile(deep / "d/vmlinux", kernel_.bytes());
+  EXPECT_THAT(errorAt(directory_.path()), HasSubstr("holds no kernel's BTF"));
+  writeFile(deep / "vmlinux", kernel_.bytes());
+  EXPECT_TRUE(only(directory_.path()).kernel);
+}
+
 TEST_F(KernelsTest, ABadFileDoesNotStopTheOthers) {
   writeFile(directory_ / "bad.btf.gz", "no gzip file");
   writeFile(directory_ / "good.btf", kernel_.bytes());
@@ -248,8 +309,29 @@ TEST_F(KernelsTest, NearNamesAreOfTheSameKindAndPrefix) {
   writeFile(directory_ / "vmlinux", kernel_.bytes());
   writeFile(directory_ / "module", module("bpf_lsm_file_ope"));
   const auto found = only(directory_.path());
-  EXPECT_THAT(core::namesLike((*found.kernel)->targets(), "file_opem", BTF_KIND_FUNC, "bpf_lsm_"),
+  EXPECT_THAT(core::NearNames((*found.kernel)->targets()).to("file_opem", BTF_KIND_FUNC, "bpf_lsm_"),
               ElementsAre("file_ope", "file_open"));
+}
+
+TEST_F(KernelsTest, NearNamesOfAnEnumAreOfAllKindsOfThem) {
+  kernel_.enumeration("color", {{"RED", 1}});
+  kernel_.enumeration64("colon", {{"GREEN", 2}});
+  writeFile(directory_ / "vmlinux", kernel_.bytes());
+  const auto found = only(directory_.path());
+  core::NearNames near((*found.kernel)->targets());
+  for (const auto kind : std::vector<std::uint32_t>{BTF_KIND_ENUM, BTF_KIND_ENUM64}) {
+    EXPECT_THAT(near.to("colos", kind), ElementsAre("colon", "color"));
+  }
+}
+
+TEST_F(KernelsTest, NearNamesAreSearchedForUpToALimitAndThenRemembered) {
+  writeFile(directory_ / "vmlinux", kernel_.bytes());
+  const auto found = only(directory_.path());
+  core::NearNames near((*found.kernel)->targets(), 1);
+  for (int times = 0; times < 2; ++times) {
+    EXPECT_THAT(near.to("of_the_kernem", BTF_KIND_FUNC), ElementsAre("of_the_kernel"));
+    EXPECT_THAT(near.to("of_the_kerneq", BTF_KIND_FUNC), testing::IsEmpty());
+  }
 }
 
 } // namespace

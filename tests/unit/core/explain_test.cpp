@@ -16,7 +16,9 @@ class ExplainTest : public ScenarioTest {
     const auto result = scenario_.relocate(kind, type, access, instruction);
     EXPECT_NE(result.outcome(), Outcome::resolved);
     const btf::NameIndex index(kernel_.btf(), 1);
-    return explain(Types::ofObject(object_.btf()), Targets(kernel_.btf(), index), result.relocation);
+    const Targets kernel(kernel_.btf(), index);
+    NearNames near(kernel);
+    return explain(Types::ofObject(object_.btf()), kernel, result.relocation, near);
   }
 
   std::string reason(Kind kind, TypeId type, const char* access) { return reason(kind, type, access, move(0)); }
@@ -121,7 +123,9 @@ TEST_F(ExplainTest, WhatIsResolvedHasNoReason) {
   const TypeId root = object_.structure("s", {{"f", object_.integer()}});
   kernel_.structure("s", {{"f", kernel_.integer()}});
   const auto result = scenario_.ask(Kind::fieldByteOffset, root, "0:0", 0);
-  EXPECT_EQ(explain(Types::ofObject(object_.btf()), Targets(), result.relocation), "");
+  const Targets none;
+  NearNames near(none);
+  EXPECT_EQ(explain(Types::ofObject(object_.btf()), none, result.relocation, near), "");
 }
 
 TEST_F(ExplainTest, ANameOfAnyLengthIsCut) {

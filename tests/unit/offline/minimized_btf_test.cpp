@@ -167,7 +167,9 @@ TEST_F(MinimizedBtfTest, KeepsAllOfSeveralCandidates) {
   kernel_.structure("s___old", {{"f", 1, 0, 32}}, 12);
   const auto minimized = minimize({{.type = root, .access = "0:0"}}, *kernelOf(kernel_));
   ASSERT_TRUE(minimized) << minimized.error().message;
-  EXPECT_EQ(minimized->counts.front().failed, 1U);
+  EXPECT_EQ(minimized->objects.front().counts.failed, 1U);
+  ASSERT_EQ(minimized->objects.front().refused.size(), 1U);
+  EXPECT_THAT(minimized->objects.front().refused.front().message, HasSubstr("nothing tells which of them is meant"));
 }
 
 TEST_F(MinimizedBtfTest, KeepsThePointersSize) {
@@ -237,6 +239,7 @@ TEST_F(MinimizedBtfTest, IsNotMadeWhereNothingIsAskedThatTheKernelHas) {
   const auto minimized = minimize({{.type = root, .access = "0:0"}}, *kernelOf(kernel_));
   ASSERT_FALSE(minimized);
   EXPECT_EQ(minimized.error().code, ENODATA);
+  EXPECT_THAT(minimized.error().message, HasSubstr("the first thing amiss: struct s.f: the kernel has no struct 's'"));
 }
 
 TEST_F(MinimizedBtfTest, ServesSeveralObjects) {
