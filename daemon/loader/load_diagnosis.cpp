@@ -5,6 +5,7 @@
 #include "bpffs.h"
 #include "job.h"
 #include "kernel_names.h"
+#include "object/opened_object.h"
 #include "object/sought_type.h"
 
 #include <bpf/bpf.h>
@@ -121,8 +122,9 @@ std::optional<LoadCause> findLoadCause(struct bpf_object& object, int code) {
 
 std::string differenceTo(const struct bpf_map& map, const struct bpf_map_info& info) {
   if (info.type != bpf_map__type(&map)) {
-    const char* given = libbpf_bpf_map_type_str(static_cast<enum bpf_map_type>(info.type));
-    return differs("type", libbpf_bpf_map_type_str(bpf_map__type(&map)), given == nullptr ? "unknown" : given);
+    const char* own = object::mapTypeName(object::mapType(map));
+    const char* given = object::mapTypeName(info.type);
+    return differs("type", own == nullptr ? "unknown" : own, given == nullptr ? "unknown" : given);
   }
   if (info.key_size != bpf_map__key_size(&map)) {
     return differs("key size", std::to_string(bpf_map__key_size(&map)), std::to_string(info.key_size));

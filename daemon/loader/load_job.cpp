@@ -34,6 +34,11 @@ constexpr const char* kKernelBtf = "kernelBtfFileDescriptor";
 /// What the verifier's logs of all programs together may take in an answer, unless a single one may take more.
 constexpr std::size_t kLogsBytes = std::size_t{2} << 20;
 
+/// `name` of a type, or its number where the kernel knows a type that libbpf does not.
+std::string typeText(const char* name, std::uint32_t number) {
+  return name == nullptr ? std::to_string(number) : std::string(name);
+}
+
 nlohmann::json describeProgram(const struct bpf_program& program, JobReply& reply) {
   struct bpf_prog_info info{};
   __u32 length = sizeof(info);
@@ -44,7 +49,7 @@ nlohmann::json describeProgram(const struct bpf_program& program, JobReply& repl
   nlohmann::json described;
   described["name"] = bpf_program__name(&program);
   described["section"] = bpf_program__section_name(&program);
-  described["type"] = libbpf_bpf_prog_type_str(bpf_program__type(&program));
+  described["type"] = typeText(libbpf_bpf_prog_type_str(bpf_program__type(&program)), bpf_program__type(&program));
   described["kernelId"] = info.id;
   described["tag"] = toHex(std::as_bytes(std::span(info.tag)));
   described["descriptor"] = reply.add(BorrowedFd(fd));
@@ -60,7 +65,7 @@ nlohmann::json describeMap(const std::string& name, const struct bpf_map& map, J
   }
   nlohmann::json described;
   described["name"] = name;
-  described["type"] = libbpf_bpf_map_type_str(bpf_map__type(&map));
+  described["type"] = typeText(object::mapTypeName(object::mapType(map)), object::mapType(map));
   described["kernelId"] = info.id;
   described["keySize"] = bpf_map__key_size(&map);
   described["valueSize"] = bpf_map__value_size(&map);

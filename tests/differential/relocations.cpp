@@ -45,6 +45,11 @@ Result<Code> prepare(bpf_object* opened) {
     bpf_map__set_pin_path(map, nullptr);
     giveSizes(*map);
   }
+  bpf_program* program = nullptr;
+  bpf_object__for_each_program(program, object.get()) {
+    // SEC("?...") too: libbpf leaves a program that is not to be loaded unrelocated.
+    bpf_program__set_autoload(program, bpf_program__type(program) != BPF_PROG_TYPE_UNSPEC);
+  }
   if (const int error = bpf_object__prepare(object.get()); error != 0) {
     return failErrno("prepare", -error);
   }
