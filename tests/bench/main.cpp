@@ -23,7 +23,7 @@ namespace btfd::bench {
 namespace {
 
 constexpr std::array kCases{"one", "many30", "hundred", "wide500"};
-/// All cases together take about a minute with these.
+/// All cases together take about two minutes with these.
 constexpr int kDefaultIterations = 150;
 constexpr int kPings = 5000;
 
