@@ -15,18 +15,15 @@ namespace btfd::loader {
 
 namespace {
 
-Outcome<void> reuseMaps(const MapsByName& mapsByName, const nlohmann::json& maps, RequestDescriptors& descriptors) {
+Outcome<void> reuseMaps(const MapsByName& mapsByName, const nlohmann::json& maps,
+                        const RequestDescriptors& descriptors) {
   for (const auto& [name, map] : mapsByName.all()) {
     const auto held = maps.find(name);
     if (held == maps.end()) {
       bpf_map__set_autocreate(map, false); // was not created then either
       continue;
     }
-    const auto descriptor = descriptors.take(*held, "maps." + name);
-    if (!descriptor) {
-      return std::unexpected(descriptor.error());
-    }
-    if (const int error = bpf_map__reuse_fd(map, descriptor->get()); error < 0) {
+    if (const int error = bpf_map__reuse_fd(map, descriptors.held(*held).get()); error < 0) {
       return invalidObject("map '" + name + "' cannot be taken up again: " + std::strerror(-error));
     }
     bpf_map__set_pin_path(map, nullptr);
@@ -46,13 +43,9 @@ void chooseOnly(struct bpf_object& object, const struct bpf_program& program) {
 
 Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors& descriptors) {
   const object::LibbpfLog log;
-  const auto image = descriptors.take(request.at("image"), "image");
-  const auto held = descriptors.take(request.at("programDescriptor"), "programDescriptor");
-  if (!image || !held) {
-    return std::unexpected(image ? held.error() : image.error());
-  }
+  const BorrowedFd image = descriptors.held(request.at("image"));
   const auto kept =
-      request.value("relocated", false) ? object::KeptImage::open(*image) : object::KeptImage::ofFile(*image);
+      request.value("relocated", false) ? object::KeptImage::open(image) : object::KeptImage::ofFile(image);
   if (!kept) {
     return invalidObject(kept.error().message);
   }
@@ -71,7 +64,7 @@ Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors
   if (auto reused = reuseMaps(mapsByName, request.at("maps"), descriptors); !reused) {
     return std::unexpected(std::move(reused.error()));
   }
-  const std::array programs{HeldProgram{.name = name, .descriptor = *held}};
+  const std::array programs{HeldProgram{.name = name, .descriptor = descriptors.held(request.at("programDescriptor"))}};
   const SeamScope seam(programs);
   const auto error = loadObject(object);
   if (!error) {

@@ -17,12 +17,8 @@ constexpr std::size_t kMostRecords = 1000;
 
 } // namespace
 
-Outcome<JobReply> runDescribeJob(const nlohmann::json& request, RequestDescriptors& descriptors) {
-  const auto memfd = descriptors.take(request.at("image"), "image");
-  if (!memfd) {
-    return std::unexpected(memfd.error());
-  }
-  auto image = object::KeptImage::open(*memfd);
+Outcome<JobReply> runDescribeJob(const nlohmann::json& request, const RequestDescriptors& descriptors) {
+  auto image = object::KeptImage::open(descriptors.held(request.at("image")));
   if (!image) {
     return invalidObject(image.error().message);
   }

@@ -13,6 +13,6 @@ namespace btfd::loader {
 ///
 /// `request`: "image", the index of what is kept of the object. The answer's body: "relocations", of io.btfd's type
 /// Relocation, and "relocationsLeftOut", how many more there are.
-Outcome<JobReply> runDescribeJob(const nlohmann::json& request, RequestDescriptors& descriptors);
+Outcome<JobReply> runDescribeJob(const nlohmann::json& request, const RequestDescriptors& descriptors);
 
 } // namespace btfd::loader

@@ -134,11 +134,7 @@ class LoadJob {
     if (kept == request_.end() || kept->at("digest") != digest_) {
       return {};
     }
-    const auto image = descriptors_.take(kept->at("image"), "kept.image");
-    if (!image) {
-      return std::unexpected(image.error());
-    }
-    auto opened = object::KeptImage::open(*image);
+    auto opened = object::KeptImage::open(descriptors_.held(kept->at("image")));
     if (!opened) {
       return invalidObject(opened.error().message);
     }

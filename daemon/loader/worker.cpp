@@ -98,7 +98,7 @@ class Worker {
 
  private:
   bool answer(ChannelMessage& message) {
-    RequestDescriptors descriptors(message.descriptors);
+    RequestDescriptors descriptors(message.descriptors, message.body.value("ofClient", message.descriptors.size()));
     const auto kind = message.body.value("job", "");
     if (kind == "release") {
       runReleaseJob(message.body, descriptors);

@@ -20,9 +20,9 @@ struct WorkerSetup {
 /// until the front closes the channel. Closes every other descriptor but standard error before the first job, and after
 /// each job whatever is left of it. Never returns.
 ///
-/// A job is a ChannelMessage with "job": "load", "attach", "check", "describe" or "release" (see load_job.h,
-/// attach_job.h, check_job.h, describe_job.h). Its answer has either the body of that job or "error" and "parameters",
-/// a Varlink error.
+/// A job is a ChannelMessage with "ofClient", how many of its descriptors are the client's, if not all, and "job":
+/// "load", "attach", "check", "describe" or "release" (see load_job.h, attach_job.h, check_job.h, describe_job.h). Its
+/// answer has either the body of that job or "error" and "parameters", a Varlink error.
 [[noreturn]] void runWorker(UniqueFd channel, const WorkerSetup& setup);
 
 } // namespace btfd::loader

@@ -26,6 +26,7 @@ loader::Failure noSuchProgram(const registry::Object& object, const std::string&
 Result<void> addHeld(const registry::Object& object, const registry::Program& program, Job& job) {
   std::vector<BorrowedFd> held{*object.image, program.descriptor};
   const std::size_t first = job.descriptors.size();
+  job.body["ofClient"] = first;
   job.body["image"] = first;
   job.body["relocated"] = object.relocated;
   job.body["programDescriptor"] = first + 1;

@@ -133,6 +133,7 @@ void LoadMethod::guessImage(Request& request, Job& job) {
   if (!duplicate) {
     return; // it goes without
   }
+  job.body["ofClient"] = job.descriptors.size();
   job.body["kept"]["digest"] = std::move(image->digest);
   job.body["kept"]["image"] = job.descriptors.size();
   job.descriptors.push_back(std::move(duplicate));

@@ -105,6 +105,7 @@ void LoaderService::describeRelocations(varlink::Call call, const registry::Obje
     return;
   }
   job.body["job"] = "describe";
+  job.body["ofClient"] = 0;
   job.body["image"] = 0;
   AnswerDescriptors none(false);
   auto reply = std::make_shared<nlohmann::json>();

@@ -93,6 +93,16 @@ class ImageCache(ImageCacheTest):
         kept = refusal("kept")
         self.assertEqual((kept["message"], kept["relocations"]), (fresh["message"], fresh["relocations"]))
 
+    def test_what_the_daemon_lends_itself_cannot_be_named(self):
+        content = object_bytes("exec_events")
+        self.load_as("lent", content)
+        for field in ({"objectFileDescriptor": 1},
+                      {"objectFileDescriptor": 0, "maps": {"counter": {"reuseFileDescriptor": 1}}}):
+            with self.subTest(**field), memfd(content) as f, \
+                    self.refused("InvalidParameter", reason="index 1 names none of the 1 descriptors that came with the "
+                                                            "request"):
+                self.client.call("io.btfd.Load", {"name": "lent", **field}, [f])
+
     def test_describe_has_the_records_of_both(self):
         content = object_bytes("optional_field")
         first, second = (self.load_as("described", content) for _ in range(2))

@@ -39,6 +39,18 @@ TEST_F(RequestDescriptorsTest, WhatNamesNoneIsAnInvalidParameter) {
   }
 }
 
+TEST_F(RequestDescriptorsTest, AClientCannotNameWhatTheFrontHolds) {
+  RequestDescriptors descriptors(files_, 1);
+  EXPECT_TRUE(descriptors.take(0, "objectFileDescriptor"));
+  const auto taken = descriptors.take(1, "maps.counts.reuseFileDescriptor");
+  ASSERT_FALSE(taken);
+  EXPECT_NE(taken.error().parameters.at("reason").get<std::string>().find("none of the 1 descriptors"),
+            std::string::npos);
+  EXPECT_EQ(descriptors.held(1).get(), files_[1].get());
+  EXPECT_THROW(static_cast<void>(descriptors.held(0)), std::out_of_range);
+  EXPECT_THROW(static_cast<void>(descriptors.held(2)), std::out_of_range);
+}
+
 TEST_F(RequestDescriptorsTest, EachMayBeNamedOnce) {
   RequestDescriptors descriptors(files_);
   ASSERT_TRUE(descriptors.take(0, "objectFileDescriptor"));
