@@ -275,6 +275,7 @@ Result<void> Daemon::reload() {
     setLogLevel(config_.log.level);
     workers_.setSetup(workerSetup(config_, kernelBtf_.spec()));
     kernelBtf_.modulesChanged();
+    loader_.reconfigured();
     if (const auto changed = changesForRestart(atStart_, *loaded); changed.empty()) {
       spdlog::info("read the configuration again");
     } else {

@@ -84,8 +84,9 @@ inline std::string inLowerCase(std::string_view text) {
   return lower;
 }
 
-/// Longer than any name that people mistype. Comparing takes the product of lengths, with each of thousands of names.
-inline constexpr std::size_t kLongestMistyped = 128;
+/// Longer than nearly all names that people mistype. Comparing a longer one with each of thousands of names takes the
+/// product of the lengths (EditDistance::inRows).
+inline constexpr std::size_t kLongestMistyped = 64;
 
 /// What of a name may be wrong.
 struct Slips {

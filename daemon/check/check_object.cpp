@@ -149,7 +149,9 @@ class Check {
       break;
     case Reach::never:
       finding.severity = Severity::note;
-      finding.message = what + "; the code is guarded, and not reached on this kernel";
+      finding.message = what + (object_.records().isShared(relocation) || loaded_.contains(finding.program)
+                                    ? "; the code is guarded, and not reached on this kernel"
+                                    : " (in a program that is not loaded unless it is asked for)");
       break;
     }
   }

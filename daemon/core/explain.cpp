@@ -43,28 +43,30 @@ std::string_view kindWord(const struct btf_type& type) {
 
 /// How many members or enumerators may be gone through to find a name that comes near: the largest structs of the
 /// kernel have a few hundred.
-constexpr std::size_t kNamesLookedAt = 20'000;
+constexpr std::size_t kMembersLookedAt = 20'000;
 
-/// The names of the members of `id`, those of anonymous members included.
-void collectMembers(const Types& types, TypeId id, unsigned level, std::vector<std::string>& names) {
+/// The names of the members of `id`, those of anonymous members included; `left` members may be looked at.
+void collectMembers(const Types& types, TypeId id, unsigned level, std::size_t& left, std::vector<std::string>& names) {
   const auto stripped = types.strip(id);
   if (!stripped || level == 0) {
     return;
   }
   if (btf_is_any_enum(stripped->type)) {
-    for (std::uint32_t index = 0; index < btf_vlen(stripped->type) && names.size() < kNamesLookedAt; ++index) {
+    for (std::uint32_t index = 0; index < btf_vlen(stripped->type) && left > 0; ++index) {
+      --left;
       names.emplace_back(types.string(enumeratorName(*stripped->type, index)));
     }
   }
   if (!btf_is_composite(stripped->type)) {
     return;
   }
-  for (std::uint32_t index = 0; index < btf_vlen(stripped->type) && names.size() < kNamesLookedAt; ++index) {
+  for (std::uint32_t index = 0; index < btf_vlen(stripped->type) && left > 0; ++index) {
+    --left;
     const struct btf_member& member = btf_members(stripped->type)[index];
     if (const char* name = types.string(member.name_off); *name != '\0') {
       names.emplace_back(name);
     } else {
-      collectMembers(types, member.type, level - 1, names);
+      collectMembers(types, member.type, level - 1, left, names);
     }
   }
 }
@@ -72,7 +74,8 @@ void collectMembers(const Types& types, TypeId id, unsigned level, std::vector<s
 std::vector<std::string> nearMembers(const Types& types, TypeId id, std::string_view wanted) {
   constexpr unsigned kLevels = 8;
   std::vector<std::string> names;
-  collectMembers(types, id, kLevels, names);
+  std::size_t left = kMembersLookedAt;
+  collectMembers(types, id, kLevels, left, names);
   return nearMisses(wanted, names);
 }
 

@@ -3,6 +3,8 @@
 #include "attach_network.h"
 #include "attach_tracing.h"
 
+#include <cerrno>
+
 #include <sys/socket.h>
 
 #ifndef SO_DETACH_BPF
@@ -52,6 +54,11 @@ Outcome<AttachedLink> dispatch(AttachRequest& request) {
     return attachSockmap(request);
   case BPF_PROG_TYPE_SOCKET_FILTER:
     return attachSocketFilter(request);
+  case BPF_PROG_TYPE_STRUCT_OPS:
+    return request.refused(bpf_program__name(&request.program()), EOPNOTSUPP, [](int) {
+      return std::string(
+          "a struct_ops program runs once its map is registered, which this version of btfd does not do");
+    });
   default:
     return attachBySection(request, libbpf_bpf_prog_type_str(bpf_program__type(&request.program())), {});
   }

@@ -88,9 +88,40 @@ bool kernelHasFunction(std::string_view name, const std::string& symbols) {
   return !any;
 }
 
-std::string whyNoKernelFunction(std::string_view name, int code, const std::string& symbols) {
-  if (code != ENOENT || kernelHasFunction(name, symbols)) {
+bool kernelHasKprobes() {
+  return ::access("/sys/bus/event_source/devices/kprobe/type", F_OK) == 0;
+}
+
+std::string whyNoUprobe(const std::string& binary, const std::string& function, int code,
+                        const std::vector<std::string>& warnings) {
+  if (code != ENOENT) {
     return {};
+  }
+  const auto warnedOf = [&](std::string_view text) {
+    return std::ranges::any_of(warnings, [&](const std::string& each) { return each.contains(text); });
+  };
+  // Of elf_find_func_offset and attach_uprobe_opts in libbpf.
+  if (warnedOf("failed to resolve full path")) {
+    return "there is no '" + binary +
+           "' where programs and libraries are looked for ($PATH, $LD_LIBRARY_PATH, /usr/lib and "
+           "the like); give its path";
+  }
+  if (warnedOf("elf: failed to find symbol")) {
+    return "'" + binary + "' has no function '" + function +
+           "' in its symbol table; it may be stripped, or the "
+           "function be inlined: an offset does without";
+  }
+  return ::access("/sys/bus/event_source/devices/uprobe/type", F_OK) == 0
+             ? std::string()
+             : "this kernel has no uprobes (CONFIG_UPROBE_EVENTS)";
+}
+
+std::string whyNoKernelFunction(std::string_view name, int code, const std::string& symbols, bool hasKprobes) {
+  if (code != ENOENT) {
+    return {};
+  }
+  if (kernelHasFunction(name, symbols)) {
+    return hasKprobes ? "" : "this kernel has no kprobes (CONFIG_KPROBE_EVENTS)";
   }
   return "the kernel has no function '" + std::string(name) + "'" + kernelNamesLike(name, "", BTF_KIND_FUNC);
 }

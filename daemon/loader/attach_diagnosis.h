@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace btfd::loader {
 
@@ -26,7 +27,15 @@ int tracepointError(const std::string& category, const std::string& name, const 
 /// where `symbols`, a file as /proc/kallsyms, does not tell.
 bool kernelHasFunction(std::string_view name, const std::string& symbols = "/proc/kallsyms");
 
-std::string whyNoKernelFunction(std::string_view name, int code, const std::string& symbols = "/proc/kallsyms");
+/// Whether the kernel was built with kprobes that bpf(2) can be attached to; they are a perf event's source.
+bool kernelHasKprobes();
+
+/// For a probe of `function` in `binary`; `warnings` are libbpf's.
+std::string whyNoUprobe(const std::string& binary, const std::string& function, int code,
+                        const std::vector<std::string>& warnings);
+
+std::string whyNoKernelFunction(std::string_view name, int code, const std::string& symbols = "/proc/kallsyms",
+                                bool hasKprobes = kernelHasKprobes());
 
 std::string whyNoRawTracepoint(std::string_view name, int code);
 

@@ -68,8 +68,10 @@ class NetworkNamespaceScope {
 // What the kernel asks of a descriptor that it attaches to; its errors are EBADF, EINVAL and ENOTSOCK.
 
 bool isCgroup(BorrowedFd file) {
-  struct statfs status{};
-  return ::fstatfs(file.get(), &status) == 0 && status.f_type == CGROUP2_SUPER_MAGIC;
+  struct statfs fileSystem{};
+  struct stat status{};
+  return ::fstatfs(file.get(), &fileSystem) == 0 && fileSystem.f_type == CGROUP2_SUPER_MAGIC &&
+         ::fstat(file.get(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 bool isNetworkNamespace(BorrowedFd file) {

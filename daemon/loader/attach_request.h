@@ -87,6 +87,11 @@ class AttachRequest {
   /// Opens the cgroup directory of field `cgroup`, `directory`.
   [[nodiscard]] Outcome<UniqueFd> openCgroup(const std::string& directory) const;
 
+  /// What libbpf has warned of so far.
+  [[nodiscard]] std::vector<std::string> warnings() const {
+    return log_ == nullptr ? std::vector<std::string>{} : log_->warnings();
+  }
+
   // ---- Answers ----------------------------------------------------------------------------------------------------
 
   /// What there is to say of an errno value for this attachment; see attach_diagnosis.h.

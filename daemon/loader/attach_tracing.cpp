@@ -107,9 +107,21 @@ bool isReturnProbe(std::string_view kind) {
   return kind == "kretprobe" || kind == "uretprobe" || kind == "uretprobe.s";
 }
 
-Outcome<AttachedLink> attachUprobe(AttachRequest& request, std::string_view kind, const std::string& binary) {
+/// Whether a program of this kind is for binaries of user space rather than for the kernel's functions.
+bool isUserProbe(std::string_view kind) {
+  return kind.starts_with("uprobe") || kind.starts_with("uretprobe") || kind == "usdt";
+}
+
+Outcome<AttachedLink> attachUprobe(AttachRequest& request, std::string_view kind) {
   if (auto allowed = request.allowOnly({"binary", "function", "offset", "cookie", "pid"}); !allowed) {
     return std::unexpected(std::move(allowed.error()));
+  }
+  const std::string binary = request.text("binary").value_or("");
+  if (binary.empty()) {
+    return request.missing("binary", "the path of a program or library, or the name of one");
+  }
+  if (!request.has("function") && !request.has("offset")) {
+    return request.missing("function", "a function of " + binary + ", or an offset in it");
   }
   // A name without slash is looked for by libbpf. Opening a pipe would wait for ever.
   struct stat status{};
@@ -122,6 +134,7 @@ Outcome<AttachedLink> attachUprobe(AttachRequest& request, std::string_view kind
   }
   const std::string function = request.text("function").value_or("");
   const std::string target = binary + ":" + function + "+" + std::to_string(request.number("offset").value_or(0));
+  const auto reason = [&](int code) { return whyNoUprobe(binary, function, code, request.warnings()); };
   if (request.onlyChecking()) {
     return request.checked(kind, target);
   }
@@ -130,16 +143,28 @@ Outcome<AttachedLink> attachUprobe(AttachRequest& request, std::string_view kind
   constexpr pid_t kAll = -1;
   return request.finish(kind, target,
                         bpf_program__attach_uprobe_opts(request.loaded(), process->value_or(kAll), binary.c_str(),
-                                                        request.number("offset").value_or(0), &options));
+                                                        request.number("offset").value_or(0), &options),
+                        reason);
 }
 
-Outcome<AttachedLink> attachKprobe(AttachRequest& request, std::string_view kind, const std::string& function) {
+/// What is said of a probe at `function` that was only looked at.
+Outcome<AttachedLink> checkedKprobe(const AttachRequest& request, std::string_view kind, const std::string& target,
+                                    const std::string& function, const AttachRequest::Reason& reason) {
+  return kernelHasKprobes() && kernelHasFunction(function) ? AttachRequest::checked(kind, target)
+                                                           : request.refused(target, ENOENT, reason);
+}
+
+Outcome<AttachedLink> attachKprobe(AttachRequest& request, std::string_view kind) {
   if (auto allowed = request.allowOnly({"function", "offset", "cookie"}); !allowed) {
     return std::unexpected(std::move(allowed.error()));
   }
+  const std::string function = request.text("function").value_or("");
+  if (function.empty()) {
+    return request.missing("function", "a function of the kernel");
+  }
   const auto reason = [&](int code) { return whyNoKernelFunction(function, code); };
   if (request.onlyChecking()) {
-    return kernelHasFunction(function) ? request.checked(kind, function) : request.refused(function, ENOENT, reason);
+    return checkedKprobe(request, kind, function, function, reason);
   }
   LIBBPF_OPTS(bpf_kprobe_opts, options, .bpf_cookie = request.number("cookie").value_or(0),
               .offset = request.number("offset").value_or(0), .retprobe = isReturnProbe(kind));
@@ -158,11 +183,7 @@ Outcome<AttachedLink> attachProbeBySection(AttachRequest& request, std::string_v
   if (!request.onlyChecking()) {
     return request.finish(kind, target, bpf_program__attach(request.loaded()), reason);
   }
-  if (!request.section().contains('/')) {
-    return request.refused(target, EOPNOTSUPP); // libbpf's error for a section that names nothing to attach to
-  }
-  return !ofOneFunction || kernelHasFunction(function) ? request.checked(kind, target)
-                                                       : request.refused(target, ENOENT, reason);
+  return ofOneFunction ? checkedKprobe(request, kind, target, function, reason) : AttachRequest::checked(kind, target);
 }
 
 } // namespace
@@ -237,13 +258,11 @@ Outcome<AttachedLink> attachTracepoint(AttachRequest& request) {
 
 Outcome<AttachedLink> attachProbe(AttachRequest& request) {
   const std::string_view kind = kprobeKind(bpf_program__section_name(&request.program()));
-  if (const auto binary = request.text("binary")) {
-    return attachUprobe(request, kind, *binary);
+  const bool sectionSaysIt = request.section().contains('/') && !request.has("binary") && !request.has("function");
+  if (sectionSaysIt) {
+    return attachProbeBySection(request, kind);
   }
-  if (const auto function = request.text("function")) {
-    return attachKprobe(request, kind, *function);
-  }
-  return attachProbeBySection(request, kind);
+  return isUserProbe(kind) ? attachUprobe(request, kind) : attachKprobe(request, kind);
 }
 
 Outcome<AttachedLink> attachPerfEvent(AttachRequest& request) {

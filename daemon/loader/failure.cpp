@@ -41,7 +41,10 @@ std::string describe(const Failure& failure) {
   }
   const std::string parameter = text("parameter");
   const std::string reason = text("reason");
-  return failure.error + (parameter.empty() ? "" : ": " + parameter) + (reason.empty() ? "" : ": " + reason);
+  if (parameter.empty() || reason.empty()) {
+    return failure.error + (parameter.empty() ? "" : ": " + parameter);
+  }
+  return parameter + ": " + reason;
 }
 
 std::string errnoName(int code) {

@@ -138,7 +138,13 @@ class LoadJob {
     if (!opened) {
       return invalidObject(opened.error().message);
     }
-    kept_ = std::move(*opened);
+    // The front thought so when the request came; since then the kernel's modules may have changed.
+    const std::uint64_t generation = opened->generation();
+    const LentSpec lent = kernelSpec();
+    if (generation == object::Relocated::kOfAnyKernel ||
+        (lent.spec != nullptr && lent.spec->generation() == generation)) {
+      kept_ = std::move(*opened);
+    }
     return {};
   }
 
@@ -220,7 +226,8 @@ class LoadJob {
       }
       const auto attach = request.find("attach");
       if (attach != request.end() && attach->is_array() && !attach->empty() && !bpf_program__autoload(*program)) {
-        return invalidParameter("programs." + name + ".attach", "the program is not enabled, so it cannot be attached");
+        return invalidParameter("programs." + name + ".attach",
+                                "the program is not loaded unless it is enabled, so it cannot be attached");
       }
     }
     return {};
@@ -399,9 +406,11 @@ class LoadJob {
       }
     }
     if (const auto* relocation = relocations_.reached(program, seam_.report().failedFunctions, log)) {
-      why += ": it reaches code that this kernel cannot satisfy: " + relocations_.sentence(*relocation) +
+      why += ": it reaches code that " + std::string(relocations_.whoLacksIt()) +
+             " cannot satisfy: " + relocations_.sentence(*relocation) +
              "; guard the code with bpf_core_field_exists() or the like";
-      parameters["relocations"] = nlohmann::json::array({relocations_.record(*relocation)});
+      core::NearNames near = relocations_.nearNames();
+      parameters["relocations"] = nlohmann::json::array({relocations_.record(*relocation, near)});
     } else if (const auto reason = rejectionReason(log); !reason.empty()) {
       why += ": " + std::string(reason);
     }

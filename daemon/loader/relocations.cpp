@@ -90,11 +90,12 @@ Outcome<void> Relocations::check(struct bpf_object& object) const {
   const core::Relocation* first = nullptr;
   std::size_t failed = 0;
   auto described = nlohmann::json::array();
+  core::NearNames near = nearNames();
   for (const core::Relocation& relocation : done_.relocations) {
     if (relocation.outcome == core::Outcome::failed && isToBeLoaded(relocation)) {
       first = first == nullptr ? &relocation : first;
       if (++failed <= kMostRecords) {
-        described.push_back(record(relocation));
+        described.push_back(record(relocation, near));
       }
     }
   }
@@ -102,8 +103,9 @@ Outcome<void> Relocations::check(struct bpf_object& object) const {
     return {};
   }
   nlohmann::json parameters;
-  parameters["message"] = "cannot relocate the object: " + sentence(*first) +
-                          (failed > 1 ? " (and " + std::to_string(failed - 1) + " more)" : "");
+  parameters["message"] = "cannot relocate the object" +
+                          std::string(kernel_ == nullptr ? "" : " for the BTF that came with the request") + ": " +
+                          sentence(*first) + (failed > 1 ? " (and " + std::to_string(failed - 1) + " more)" : "");
   parameters["stage"] = "relocation";
   parameters["errno"] = EINVAL;
   parameters["errnoName"] = errnoName(EINVAL);
@@ -137,12 +139,13 @@ const core::Relocation* Relocations::reached(std::string_view program, const std
 }
 
 std::string Relocations::sentence(const core::Relocation& relocation) const {
-  return object::sentence(report(relocation));
+  core::NearNames near = nearNames();
+  return object::sentence(report(relocation, near));
 }
 
-object::RelocationReport Relocations::report(const core::Relocation& relocation) const {
+object::RelocationReport Relocations::report(const core::Relocation& relocation, core::NearNames& near) const {
   if (areTypesResident(relocation)) {
-    return object::describe(records_, targets_, relocation);
+    return object::describe(records_, targets_, relocation, near);
   }
   core::Relocation withoutTypes = relocation;
   withoutTypes.type = {};
@@ -150,8 +153,8 @@ object::RelocationReport Relocations::report(const core::Relocation& relocation)
                           "the kernel BTF that it was resolved against is not resident any more");
 }
 
-nlohmann::json Relocations::record(const core::Relocation& relocation) const {
-  return object::toJson(report(relocation));
+nlohmann::json Relocations::record(const core::Relocation& relocation, core::NearNames& near) const {
+  return object::toJson(report(relocation, near));
 }
 
 } // namespace btfd::loader

@@ -2,6 +2,7 @@
 
 #include "check/target_kernel.h"
 #include "core/candidates.h"
+#include "core/kernel_names.h"
 #include "failure.h"
 #include "job.h"
 #include "object/client_bytes.h"
@@ -50,6 +51,14 @@ class Relocations {
   /// In words: what is asked, where, and why there is no answer.
   [[nodiscard]] std::string sentence(const core::Relocation& relocation) const;
 
+  /// For records of several: names are searched for once. Refers to this.
+  [[nodiscard]] core::NearNames nearNames() const { return core::NearNames(targets_, kMostNearNames); }
+
+  /// What cannot satisfy a relocation that was poisoned, in words.
+  [[nodiscard]] std::string_view whoLacksIt() const {
+    return kernel_ == nullptr ? "this kernel" : "the BTF that came with the request";
+  }
+
   [[nodiscard]] const std::vector<core::Relocation>& all() const { return done_.relocations; }
 
   /// What is to be kept with the object's bytes.
@@ -60,9 +69,12 @@ class Relocations {
   [[nodiscard]] bool isForAll() const;
 
   /// As io.btfd's type Relocation.
-  [[nodiscard]] nlohmann::json record(const core::Relocation& relocation) const;
+  [[nodiscard]] nlohmann::json record(const core::Relocation& relocation, core::NearNames& near) const;
 
  private:
+  /// As many as btfd::check searches for in a report.
+  static constexpr std::size_t kMostNearNames = 100;
+
   object::CoreRecords records_;
   core::Targets targets_;
   object::Relocated done_;
@@ -74,7 +86,7 @@ class Relocations {
   std::shared_ptr<const check::TargetKernel> kernel_;
 
   [[nodiscard]] bool areTypesResident(const core::Relocation& relocation) const;
-  [[nodiscard]] object::RelocationReport report(const core::Relocation& relocation) const;
+  [[nodiscard]] object::RelocationReport report(const core::Relocation& relocation, core::NearNames& near) const;
 };
 
 } // namespace btfd::loader

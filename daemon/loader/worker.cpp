@@ -15,6 +15,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <malloc.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -74,6 +75,14 @@ nlohmann::json failureBody(Failure failure) {
   return body;
 }
 
+/// A job about something large must not leave its process as large as that: it has many jobs to come.
+void giveMemoryBack() {
+  constexpr std::size_t kMostUnused = std::size_t{8} << 20;
+  if (::mallinfo2().fordblks > kMostUnused) {
+    ::malloc_trim(0);
+  }
+}
+
 class Worker {
  public:
   Worker(UniqueFd channel, const WorkerSetup& setup) : channel_(std::move(channel)), limits_(setup.limits) {}
@@ -90,6 +99,7 @@ class Worker {
           return;
         }
         message->reset();
+        giveMemoryBack();
         // libbpf keeps the perf event's descriptor of an attachment, and may have others left after an error.
         closeAbove(kChannelDescriptor);
       }

@@ -71,6 +71,10 @@ Result<KeptImage> KeptImage::ofFile(BorrowedFd memfd) {
   return KeptImage(std::move(*bytes), size);
 }
 
+std::uint64_t KeptImage::generation() const {
+  return trailerOf(bytes_.bytes()).generation;
+}
+
 Relocated KeptImage::relocated() const {
   const Trailer trailer = trailerOf(bytes_.bytes());
   Relocated relocated{.relocations = std::vector<core::Relocation>(trailer.relocations),

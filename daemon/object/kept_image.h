@@ -47,6 +47,9 @@ class KeptImage {
   /// The object file, relocated, without CO-RE records.
   [[nodiscard]] std::span<const std::byte> object() const { return bytes_.bytes().first(objectBytes_); }
 
+  /// Relocated::generation of one that `make` has made.
+  [[nodiscard]] std::uint64_t generation() const;
+
   /// What was done to one that `make` has made; copied from the memfd.
   [[nodiscard]] Relocated relocated() const;
 

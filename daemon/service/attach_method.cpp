@@ -18,7 +18,11 @@ namespace {
 loader::Failure noSuchProgram(const registry::Object& object, const std::string& name) {
   std::vector<std::string> known;
   std::ranges::transform(object.programs, std::back_inserter(known), &registry::Program::name);
-  return loader::noSuchName("program", name, known).error();
+  loader::Failure failure = loader::noSuchName("program", name, known).error();
+  // The file may have it.
+  failure.parameters["message"] = failure.parameters["message"].get<std::string>() +
+                                  " (a program whose section says SEC(\"?...\") is loaded only if Load enables it)";
+  return failure;
 }
 
 /// What the daemon holds of an object and its job needs, behind the client's descriptors, so that the indexes of these

@@ -1,9 +1,12 @@
 #include "image_cache.h"
 
+#include <algorithm>
 #include <functional>
 #include <iterator>
 #include <tuple>
 #include <utility>
+
+#include <sys/resource.h>
 
 namespace btfd::service {
 
@@ -12,11 +15,18 @@ namespace {
 /// Names that are remembered, whatever they are of: a client may make up as many as it likes.
 constexpr std::size_t kMostNames = 4096;
 
-/// What one image takes beside its bytes, about: the memfd's inode and the entries here. So small ones are bounded,
-/// too.
-constexpr std::size_t kOverhead = 2048;
+/// What one image takes beside its bytes, about: the last of its pages, the memfd's inode, the open file and the
+/// entries here.
+constexpr std::size_t kOverhead = 6144;
 
 } // namespace
+
+ImageCache::ImageCache() : mostImages_(kMostImages) {
+  struct rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    mostImages_ = std::min<std::size_t>(mostImages_, limit.rlim_max / 4); // which the daemon raises its limit to
+  }
+}
 
 std::optional<ImageCache::Image> ImageCache::guess(uid_t owner, const std::string& name, std::uint64_t generation) {
   const auto& byName = names_.get<1>();
@@ -54,7 +64,7 @@ void ImageCache::keep(uid_t owner, const std::string& name, Image image, std::si
 }
 
 void ImageCache::trim(std::size_t limit) {
-  while (bytes_ > limit) {
+  while (bytes_ > limit || images_.size() > mostImages_) {
     drop(std::prev(images_.end()));
   }
 }

@@ -39,11 +39,19 @@ class ImageCache {
     SharedImage memfd;
   };
 
+  static constexpr std::size_t kMostImages = 4096;
+
+  ImageCache();
+
   /// What `owner` loaded last under this name, if it is kept and of `generation`.
   std::optional<Image> guess(uid_t owner, const std::string& name, std::uint64_t generation);
 
-  /// Keeps an image that `owner` has loaded under this name, as far as all of them fit `limit` bytes.
+  /// Keeps an image that `owner` has loaded under this name, as far as all of them fit `limit` bytes. Each takes a
+  /// descriptor, too: there are never more than kMostImages, nor than a quarter of those that the process may have.
   void keep(uid_t owner, const std::string& name, Image image, std::size_t limit);
+
+  /// Lets go of as many as are more than `limit` bytes.
+  void trim(std::size_t limit);
 
   /// Of all images, with what they take beside their content.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
@@ -70,11 +78,11 @@ class ImageCache {
 
   void note(uid_t owner, const std::string& name, const std::string& digest);
   void drop(Images::iterator image);
-  void trim(std::size_t limit);
 
   Images images_;
   Names names_;
   std::size_t bytes_ = 0;
+  std::size_t mostImages_;
 };
 
 } // namespace btfd::service

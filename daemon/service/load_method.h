@@ -22,6 +22,9 @@ class LoadMethod {
 
   void call(varlink::Call call);
 
+  /// Lets go of images that the configuration has no room for any more.
+  void trimImages() { images_.trim(config_.cache.maxBytes); }
+
  private:
   struct Request;
 

@@ -32,6 +32,9 @@ class LoaderService {
   /// Gives the methods of io.btfd to `service`.
   void addTo(varlink::Service& service);
 
+  /// The configuration has changed.
+  void reconfigured() { load_.trimImages(); }
+
   /// What it holds for its clients.
   [[nodiscard]] HeldObjects& objects() { return objects_; }
 

@@ -50,7 +50,7 @@ class LoadCommand : public Command {
     repeatable("--label", "KEY=VALUE", options_.labels, "A label to select it by");
     repeatable("--attach", "PROGRAM[=TARGET]", options_.attach,
                "Attach a program: by its section name, or to TARGET (see below)");
-    flag("--attach-all", attachAll_, "Attach every other program by its section name");
+    flag("--attach-all", attachAll_, "Attach all programs that no --attach names, by their section names");
     repeatable("--enable", "PROGRAM", options_.enable, "Load it even if its section says SEC(\"?...\")");
     repeatable("--disable", "PROGRAM", options_.disable, "Do not load it");
     repeatable("--set", "VARIABLE=JSON", options_.variables, "The value of a global variable");
@@ -63,7 +63,8 @@ class LoadCommand : public Command {
         ->type_name("BITS")
         ->check(CLI::Range(0, 7).description(""));
     option("--deadline", "DURATION", options_.deadline, "Give up after 500ms, 10s, 2min...");
-    CLI::Option* dryRun = flag("--dry-run", options_.dryRun, "Load and verify, then drop everything");
+    CLI::Option* dryRun =
+        flag("--dry-run", options_.dryRun, "Load and verify, and look at what --attach names; then drop everything");
     CLI::Option* stay = flag("--stay", stay_, "Hold the object until SIGINT or SIGTERM; this is the default");
     CLI::Option* exec =
         flag("--exec", exec_, "Hold the object while the command after -- runs; $BTFD_OBJECT is the object's id");

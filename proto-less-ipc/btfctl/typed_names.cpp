@@ -41,7 +41,7 @@ std::optional<std::string> find(const std::array<Name, kCount>& names, std::stri
 
 std::string targetKey(std::string_view field) {
   if (field == "targetFileDescriptor") {
-    return "a target given as descriptor, as only other clients can";
+    return "target as descriptor, which only other clients can give (--disable leaves a program out)";
   }
   const std::string_view outer = field.substr(0, field.find('.'));
   if (const auto renamed = find(kTargetFields, field)) {

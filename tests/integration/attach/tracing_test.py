@@ -206,6 +206,15 @@ class Kprobe(AttachTest):
     def test_by_name(self):
         self.runs_or_says_why_not("kprobe", "on_sleep", "kprobe", sleep_once, {"function": "do_nanosleep"})
 
+    def test_is_for_no_binary(self):
+        try:
+            loaded = self.load("kprobe")["object"]
+        except VarlinkError as e:
+            self.check_reason(e, "io.btfd.LoadFailed")
+            return
+        with self.refused("InvalidParameter", parameter="target.binary"):
+            self.attach(loaded, "on_sleep", {"binary": "/bin/true", "function": "main"})
+
     def test_several(self):
         self.runs_or_says_why_not("kprobe_multi", "on_sleep", "kprobe.multi", sleep_once)
 
@@ -233,6 +242,21 @@ class Uprobe(AttachTest):
     def test_of_one_process(self):
         self.runs_or_says_why_not("uprobe", "on_call", "uprobe", self.call,
                                   {"binary": self.libc(), "function": "getppid", "pid": os.getpid()})
+
+    def test_needs_to_know_where(self):
+        loaded = self.load("uprobe")["object"]
+        # Never a kernel function for a program that is for binaries, nor the file's first byte for want of a function.
+        for target, missing in (({}, "binary"), ({"function": "do_nanosleep"}, "binary"), ({"binary": self.libc()}, "function")):
+            with self.subTest(target=target), self.refused("InvalidParameter", parameter="target." + missing):
+                self.attach(loaded, "on_call", target)
+
+    def test_says_what_is_not_there(self):
+        loaded = self.load("uprobe")["object"]
+        for target, why in (({"binary": "no_such_library.so", "function": "f"}, "where programs and libraries are looked for"),
+                            ({"binary": self.libc(), "function": "no_such_function"}, "has no function 'no_such_function'")):
+            with self.subTest(target=target), self.refused("AttachFailed") as refusal:
+                self.attach(loaded, "on_call", target)
+            self.assertIn(why, refusal.error.parameters["message"])
 
     def test_that_does_not_exist(self):
         loaded = self.load("uprobe")["object"]

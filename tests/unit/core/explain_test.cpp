@@ -37,6 +37,17 @@ TEST_F(ExplainTest, AMissingMemberIsNamedWithThoseThatComeNear) {
             "the kernel's struct task_struct has no 'state'; it has '__state'");
 }
 
+TEST_F(ExplainTest, AnonymousMembersInPowersOf30AreNotAllGoneThrough) {
+  const TypeId root = object_.structure("task_struct", {{"state", object_.integer()}});
+  TypeId inner = kernel_.structure("", {});
+  for (int level = 0; level < 6; ++level) {
+    inner = kernel_.structure("", std::vector<Member>(30, Member{.name = "", .type = inner, .bits = 0, .at = 0}), 4);
+  }
+  kernel_.structure("task_struct", {{"__state", kernel_.integer(), 0, 0}, {"", inner, 0, 32}}, 8);
+  EXPECT_EQ(reason(Kind::fieldByteOffset, root, "0:0"),
+            "the kernel's struct task_struct has no 'state'; it has '__state'");
+}
+
 TEST_F(ExplainTest, MembersOfAnonymousMembersComeNearToo) {
   const TypeId root = object_.structure("s", {{"counters", object_.integer()}});
   const TypeId inner = kernel_.structure("", {{"counter", kernel_.integer()}});

@@ -72,7 +72,8 @@ class KernelFunction : public testing::Test {
 TEST_F(KernelFunction, IsOneOfTheKernelsSymbolsForCode) {
   for (const auto* name : {"do_exit", "veth_open", "veth:veth_open", "weak"}) {
     EXPECT_TRUE(kernelHasFunction(name, symbols_)) << name;
-    EXPECT_EQ(whyNoKernelFunction(name, ENOENT, symbols_), "") << name;
+    EXPECT_EQ(whyNoKernelFunction(name, ENOENT, symbols_, true), "") << name;
+    EXPECT_THAT(whyNoKernelFunction(name, ENOENT, symbols_, false), HasSubstr("CONFIG_KPROBE_EVENTS")) << name;
   }
   for (const auto* name : {"do_exi", "a_variable", "[veth]", "T", ""}) {
     EXPECT_FALSE(kernelHasFunction(name, symbols_)) << name;

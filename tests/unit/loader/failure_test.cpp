@@ -31,8 +31,7 @@ TEST(Describe, IsTheMessageWhereThereIsOne) {
 
 TEST(Describe, OfAnInvalidParameterIsWhatIsWrongWithIt) {
   const Outcome<void> outcome = invalidParameter("target.interface", "there is no network interface 'x'");
-  EXPECT_EQ(describe(outcome.error()),
-            "org.varlink.service.InvalidParameter: target.interface: there is no network interface 'x'");
+  EXPECT_EQ(describe(outcome.error()), "target.interface: there is no network interface 'x'");
   EXPECT_EQ(describe({"io.btfd.Busy", nlohmann::json::object()}), "io.btfd.Busy");
 }
 

@@ -71,6 +71,7 @@ TEST_F(KeptImageTest, HasTheRelocatedObjectAndWhatWasDone) {
   const auto image = KeptImage::open(memfd);
   ASSERT_TRUE(image) << image.error().message;
   EXPECT_TRUE(std::ranges::equal(image->object(), relocated_));
+  EXPECT_EQ(image->generation(), 7U);
   const Relocated relocated = image->relocated();
   EXPECT_EQ(relocated.generation, 7U);
   ASSERT_EQ(relocated.relocations.size(), 1U);

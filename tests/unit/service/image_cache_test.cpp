@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+
+#include <sys/resource.h>
 
 namespace btfd::service {
 namespace {
@@ -88,6 +91,24 @@ TEST(ImageCache, SmallImagesAreBoundedToo) {
     cache.keep(kAlice, "probe", image(std::to_string(i), 1, 1), 100'000);
   }
   EXPECT_LT(cache.size(), 100U);
+}
+
+TEST(ImageCache, DescriptorsAreBounded) {
+  struct rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  ImageCache cache;
+  const auto memfd = std::make_shared<const UniqueFd>(test_support::memfdOf("shared"));
+  for (std::size_t i = 0; i < 2 * ImageCache::kMostImages; ++i) {
+    cache.keep(kAlice, "probe", {.digest = std::to_string(i), .generation = 1, .bytes = 1, .memfd = memfd}, kPlenty);
+  }
+  EXPECT_LE(cache.size(), std::min<std::size_t>(ImageCache::kMostImages, limit.rlim_max / 4));
+}
+
+TEST(ImageCache, ALowerLimitCanBeSet) {
+  ImageCache cache;
+  cache.keep(kAlice, "a", image("a"), kPlenty);
+  cache.trim(0);
+  EXPECT_EQ(cache.size(), 0U);
 }
 
 TEST(ImageCache, NamesAreBounded) {
