@@ -10,7 +10,7 @@ import time
 import bpf
 from btfd_client import VarlinkError
 from harness import SLOW, DaemonTest, memfd, object_bytes, object_path
-from system import run
+from system import cgroup, run
 
 
 class Load(DaemonTest):
@@ -434,6 +434,9 @@ class OtherOptions(DaemonTest):
     def test_dry_run_says_of_targets_what_a_load_says(self):
         null = open("/dev/null", "rb")
         self.addCleanup(null.close)
+        with cgroup() as directory:
+            no_directory = open(os.path.join(directory, "cgroup.procs"), "rb")
+        self.addCleanup(no_directory.close)
         for name, program, target, descriptors in (
                 ("xdp", "pass", {"interface": "no-such-if"}, ()), ("xdp", "pass", {}, ()),
                 ("tc", "classify", {"interface": "no-such-if", "direction": "ingress"}, ()),
@@ -451,6 +454,8 @@ class OtherOptions(DaemonTest):
                 ("sk_lookup", "on_lookup", {"networkNamespace": "/proc/self/ns/mnt"}, ()),
                 ("perf_event", "on_sample", {"perfEvent": {"type": "software", "event": "cpu-clock", "frequency": 10**9}}, ()),
                 ("kprobe", "on_sleep", {"function": "no_such_function"}, ()),
+                ("kprobe", "on_sleep", {"binary": "/bin/true", "function": "main"}, ()),
+                ("cgroup_skb", "on_ingress", {"targetFileDescriptor": 1}, (no_directory,)),
                 ("uprobe", "on_call", {"binary": "/no/such/binary", "function": "f"}, ()),
                 ("uprobe", "on_call", {}, ())):
             with self.subTest(object=name, target=target):
@@ -468,6 +473,8 @@ class OtherOptions(DaemonTest):
                 ("socket_filter", "keep", {"targetFileDescriptor": 1}, (self.client.socket,))):
             if name == "tracepoint" and not os.path.exists("/sys/kernel/tracing/events"):
                 continue  # this kernel has no tracefs
+            if name == "kprobe" and not os.path.exists("/sys/bus/event_source/devices/kprobe"):
+                continue  # this kernel has no kprobes, and a dry run says so as a load does
             with self.subTest(object=name, target=target):
                 self.assertIsNone(self.why_not(name, program, target, descriptors, dryRun=True))
 
