@@ -1,15 +1,6 @@
 // Reads a field that no kernel has, without a guard.
 #include "counter.h"
-#include "kernel_types.h"
-
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct task_struct___with_wishes {
-  int pid;
-  int field_that_no_kernel_has;
-};
-
-#pragma clang attribute pop
+#include "wishes.h"
 
 SEC("raw_tp/sched_process_exec")
 

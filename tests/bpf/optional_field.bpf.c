@@ -1,16 +1,7 @@
 // SEC("?..."): an optional program reads a field that no kernel has, without a guard; one that is always loaded reads one
 // that all have.
 #include "counter.h"
-#include "kernel_types.h"
-
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct task_struct___with_wishes {
-  int pid;
-  int field_that_no_kernel_has;
-};
-
-#pragma clang attribute pop
+#include "wishes.h"
 
 SEC("raw_tp/sched_process_exec")
 
