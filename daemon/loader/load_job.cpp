@@ -1,35 +1,27 @@
 #include "load_job.h"
 
 #include "attach.h"
-#include "base/memfd.h"
 #include "base/text.h"
-#include "check/btf_file.h"
-#include "check/target_kernel.h"
 #include "diagnosis.h"
 #include "json_variable.h"
 #include "load_diagnosis.h"
-#include "object/kept_image.h"
 #include "object/libbpf_log.h"
+#include "object_to_load.h"
 #include "open_object.h"
-#include "relocations.h"
 #include "seam.h"
 
 #include <bpf/bpf.h>
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <span>
 
 namespace btfd::loader {
 
 namespace {
-
-constexpr const char* kKernelBtf = "kernelBtfFileDescriptor";
 
 /// What the verifier's logs of all programs together may take in an answer, unless a single one may take more.
 constexpr std::size_t kLogsBytes = std::size_t{2} << 20;
@@ -96,27 +88,12 @@ class LoadJob {
 
  private:
   Outcome<void> open() {
-    const auto file = descriptors_.take(parameters_.at("objectFileDescriptor"), "objectFileDescriptor");
-    if (!file) {
-      return std::unexpected(file.error());
+    auto read = ObjectToLoad::read(request_, descriptors_, limits_);
+    if (!read) {
+      return std::unexpected(std::move(read.error()));
     }
-    file_ = *file;
-    auto given = readObject(file_, limits_);
-    if (!given) {
-      return std::unexpected(std::move(given.error()));
-    }
-    given_ = std::move(*given);
-    digest_ = given_->digest(); // of the object as the client gave it
-    if (auto relocated = takeKept(); !relocated) {
-      return std::unexpected(std::move(relocated.error()));
-    }
-    if (!kept_) {
-      if (auto relocated = relocate(); !relocated) {
-        return relocated;
-      }
-    }
-    auto opened =
-        openObject(kept_ ? kept_->object() : given_->bytes(), parameters_.value("name", ""), pinDirectory_, log_);
+    given_ = std::move(*read);
+    auto opened = openObject(given_->bytes(), parameters_.value("name", ""), pinDirectory_, log_);
     if (!opened) {
       return std::unexpected(std::move(opened.error()));
     }
@@ -125,93 +102,6 @@ class LoadJob {
       return invalidObject(std::move(why));
     }
     maps_ = MapsByName(*object_);
-    return {};
-  }
-
-  /// Takes what was kept of the object, if the request has it.
-  Outcome<void> takeKept() {
-    const auto kept = request_.find("kept");
-    if (kept == request_.end() || kept->at("digest") != digest_) {
-      return {};
-    }
-    auto opened = object::KeptImage::open(descriptors_.held(kept->at("image")));
-    if (!opened) {
-      return invalidObject(opened.error().message);
-    }
-    // The front thought so when the request came; since then the kernel's modules may have changed.
-    const std::uint64_t generation = opened->generation();
-    const LentSpec lent = kernelSpec();
-    if (generation == object::Relocated::kOfAnyKernel ||
-        (lent.spec != nullptr && lent.spec->generation() == generation)) {
-      kept_ = std::move(*opened);
-    }
-    return {};
-  }
-
-  Outcome<void> relocate() {
-    std::shared_ptr<const check::TargetKernel> kernel;
-    if (const auto index = parameters_.find(kKernelBtf); index != parameters_.end()) {
-      auto read = readKernelBtf(*index);
-      if (!read) {
-        return std::unexpected(std::move(read.error()));
-      }
-      kernel = std::move(*read);
-    }
-    auto relocations = Relocations::apply(*given_, std::move(kernel));
-    if (!relocations) {
-      return std::unexpected(std::move(relocations.error()));
-    }
-    relocations_ = std::move(*relocations);
-    return {};
-  }
-
-  Outcome<std::unique_ptr<check::TargetKernel>> readKernelBtf(const nlohmann::json& index) {
-    const auto file = descriptors_.take(index, kKernelBtf);
-    if (!file) {
-      return std::unexpected(file.error());
-    }
-    const auto bytes = check::readBtf(*file, limits_.objectBytes);
-    if (!bytes && bytes.error().code == EFBIG) {
-      return std::unexpected(
-          limitExceeded("the kernel BTF " + bytes.error().message, "objectBytes", limits_.objectBytes));
-    }
-    if (!bytes) {
-      return invalidParameter(kKernelBtf, "the file " + bytes.error().message);
-    }
-    if (check::isOfModule(*bytes)) {
-      return invalidParameter(kKernelBtf, "the file holds only what a module adds to its kernel's BTF");
-    }
-    auto kernel = check::TargetKernel::make("the request's BTF", *bytes);
-    if (!kernel) {
-      return invalidParameter(kKernelBtf, kernel.error().message);
-    }
-    if ((*kernel)->isBigEndian() != (std::endian::native == std::endian::big)) {
-      return invalidParameter(kKernelBtf, "the BTF is of a kernel of the other byte order");
-    }
-    return std::move(*kernel);
-  }
-
-  /// The object file as something that nobody can change any more: the client's own memfd if it is sealed, else a copy.
-  Result<UniqueFd> sealedFile() {
-    if (!given_->isMapping()) {
-      return sealedMemfd("btfd-object", given_->bytes());
-    }
-    UniqueFd duplicate = file_.duplicate();
-    if (!duplicate) {
-      return failErrno("cannot duplicate the object's descriptor", errno);
-    }
-    return duplicate;
-  }
-
-  Outcome<void> makeImage() {
-    if (kept_) {
-      return {};
-    }
-    auto image = relocations_.all().empty() ? sealedFile() : object::KeptImage::make(*given_, relocations_.done());
-    if (!image) {
-      return invalidObject(image.error().message);
-    }
-    image_ = std::move(*image);
     return {};
   }
 
@@ -262,7 +152,9 @@ class LoadJob {
                       "descriptionBytes", limits_.descriptionBytes));
   }
 
-  Outcome<void> checkRelocations() { return relocations_.check(*object_); }
+  Outcome<void> checkRelocations() { return given_->checkRelocations(*object_); }
+
+  Outcome<void> makeImage() { return given_->makeImage(); }
 
   Outcome<void> changeMaps() {
     for (const auto& [name, request] : section("maps").items()) {
@@ -400,17 +292,13 @@ class LoadJob {
 
   void addVerifierLog(const std::string& program, int code, std::string& why, nlohmann::json& parameters) {
     const std::string_view log = verifierLog_.text();
-    if (kept_) {
-      if (auto relocations = Relocations::ofKept(*kept_)) {
-        relocations_ = std::move(*relocations);
-      }
-    }
-    if (const auto* relocation = relocations_.reached(program, seam_.report().failedFunctions, log)) {
-      why += ": it reaches code that " + std::string(relocations_.whoLacksIt()) +
-             " cannot satisfy: " + relocations_.sentence(*relocation) +
+    const Relocations& relocations = given_->relocations();
+    if (const auto* relocation = relocations.reached(program, seam_.report().failedFunctions, log)) {
+      why += ": it reaches code that " + std::string(relocations.whoLacksIt()) +
+             " cannot satisfy: " + relocations.sentence(*relocation) +
              "; guard the code with bpf_core_field_exists() or the like";
-      core::NearNames near = relocations_.nearNames();
-      parameters["relocations"] = nlohmann::json::array({relocations_.record(*relocation, near)});
+      core::NearNames near = relocations.nearNames();
+      parameters["relocations"] = nlohmann::json::array({relocations.record(*relocation, near)});
     } else if (const auto reason = rejectionReason(log); !reason.empty()) {
       why += ": " + std::string(reason);
     }
@@ -466,7 +354,7 @@ class LoadJob {
     JobReply reply;
     nlohmann::json object;
     object["name"] = bpf_object__name(object_.get());
-    object["digest"] = digest_;
+    object["digest"] = given_->digest();
     object["programs"] = nlohmann::json::array();
     for (const struct bpf_program* program : autoloadedPrograms(*object_)) {
       if (bpf_program__fd(program) >= 0) { // subprograms have none
@@ -489,13 +377,7 @@ class LoadJob {
     }
     reply.body["object"] = std::move(object);
     reply.body["pinned"] = std::move(pinned);
-    if (image_) {
-      reply.body["image"] = reply.add(std::move(image_));
-      reply.body["relocated"] = !relocations_.all().empty();
-      if (relocations_.isForAll()) {
-        reply.body["generation"] = relocations_.done().generation;
-      }
-    }
+    given_->moveImageTo(reply);
     if (!seam_.report().verifierLogs.empty()) {
       auto& logs = reply.body["verifierLogs"];
       for (const auto& [program, log] : seam_.report().verifierLogs) {
@@ -522,13 +404,7 @@ class LoadJob {
   std::size_t described_ = 0;
   object::LibbpfLog log_;
   SeamScope seam_;
-  BorrowedFd file_{-1};
-  std::optional<object::ClientBytes> given_;
-  /// The same object, relocated by a job before this one.
-  std::optional<object::KeptImage> kept_;
-  Relocations relocations_;
-  UniqueFd image_;
-  std::string digest_;
+  std::optional<ObjectToLoad> given_;
   ObjectHandle object_;
   MapsByName maps_;
   std::vector<std::pair<std::string, AttachedLink>> links_;
