@@ -6,6 +6,7 @@
 #include "check/check_result.h"
 #include "check/kernels.h"
 #include "message_body.h"
+#include "object/checked_image.h"
 #include "seam.h"
 
 #include <algorithm>
@@ -25,20 +26,15 @@ constexpr std::size_t kMostOfReport = 1000;
 /// The largest answer: the front does nothing else while it passes one on.
 constexpr std::size_t kMostAnswered = std::size_t{4} << 20;
 
-/// The longest name of an object's or a kernel's making, and the longest text with such names, in an answer; as for
-/// names in an object file (object/checked_image.cpp) and texts in errors (failure.cpp).
-constexpr std::size_t kLongestName = 511;
-constexpr std::size_t kLongestText = 8192;
-
 void makeShowable(std::string& text, std::size_t longest) {
   text = btfd::showable(text, longest);
 }
 
 void makeShowable(object::RelocationReport& relocation) {
-  makeShowable(relocation.function, kLongestName);
+  makeShowable(relocation.function, object::kLongestName);
   makeShowable(relocation.access, kLongestText);
-  makeShowable(relocation.targetType, kLongestName);
-  makeShowable(relocation.targetBtf, kLongestName);
+  makeShowable(relocation.targetType, object::kLongestName);
+  makeShowable(relocation.targetBtf, object::kLongestName);
   makeShowable(relocation.reason, kLongestText);
 }
 
@@ -46,7 +42,7 @@ void makeShowable(object::RelocationReport& relocation) {
 check::Report showable(check::Report report) {
   for (check::Finding& finding : report.findings) {
     for (std::string* name : {&finding.program, &finding.map, &finding.name}) {
-      makeShowable(*name, kLongestName);
+      makeShowable(*name, object::kLongestName);
     }
     makeShowable(finding.message, kLongestText);
     if (finding.relocation) {

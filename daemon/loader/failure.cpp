@@ -10,16 +10,15 @@ namespace btfd::loader {
 namespace {
 
 void shorten(nlohmann::json& value) {
-  constexpr std::size_t kLongest = 8192;
   if (value.is_structured()) {
     for (auto& [field, inner] : value.items()) {
       if (field != "verifierLog") {
         shorten(inner);
       }
     }
-  } else if (value.is_string() && value.get_ref<const std::string&>().size() > kLongest) {
+  } else if (value.is_string() && value.get_ref<const std::string&>().size() > kLongestText) {
     auto& text = value.get_ref<std::string&>();
-    text.resize(kLongest);
+    text.resize(kLongestText);
     text += "...";
   }
 }

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <string>
@@ -26,6 +27,9 @@ std::string describe(const Failure& failure);
 /// The outcome of a step of a job.
 template <typename T>
 using Outcome = std::expected<T, Failure>;
+
+/// Longer than a text that people read, in bytes: names of an object's or a kernel's making may be in it.
+inline constexpr std::size_t kLongestText = 8192;
 
 /// The failure with texts cut that are longer than people read; the verifier's log has a limit of its own. An object's
 /// BTF may call things by names of megabytes.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "check/report.h"
 #include "check/target_kernel.h"
 #include "core/candidates.h"
 #include "core/kernel_names.h"
@@ -52,7 +53,7 @@ class Relocations {
   [[nodiscard]] std::string sentence(const core::Relocation& relocation) const;
 
   /// For records of several: names are searched for once. Refers to this.
-  [[nodiscard]] core::NearNames nearNames() const { return core::NearNames(targets_, kMostNearNames); }
+  [[nodiscard]] core::NearNames nearNames() const { return core::NearNames(targets_, check::kMostNearNames); }
 
   /// What cannot satisfy a relocation that was poisoned, in words.
   [[nodiscard]] std::string_view whoLacksIt() const {
@@ -72,9 +73,6 @@ class Relocations {
   [[nodiscard]] nlohmann::json record(const core::Relocation& relocation, core::NearNames& near) const;
 
  private:
-  /// As many as btfd::check searches for in a report.
-  static constexpr std::size_t kMostNearNames = 100;
-
   object::CoreRecords records_;
   core::Targets targets_;
   object::Relocated done_;

@@ -8,12 +8,6 @@
 
 namespace btfd::object {
 
-RelocationReport describe(const CoreRecords& records, const core::Targets& targets,
-                          const core::Relocation& relocation) {
-  core::NearNames near(targets);
-  return describe(records, targets, relocation, near);
-}
-
 RelocationReport describe(const CoreRecords& records, const core::Targets& targets, const core::Relocation& relocation,
                           core::NearNames& near) {
   return describe(records, targets, relocation, core::explain(records.types(), targets, relocation, near));

@@ -41,9 +41,6 @@ struct RelocationReport {
 RelocationReport describe(const CoreRecords& records, const core::Targets& targets, const core::Relocation& relocation,
                           core::NearNames& near);
 
-/// Where only one is described.
-RelocationReport describe(const CoreRecords& records, const core::Targets& targets, const core::Relocation& relocation);
-
 /// Where the reason is known already.
 RelocationReport describe(const CoreRecords& records, const core::Targets& targets, const core::Relocation& relocation,
                           std::string reason);

@@ -6,7 +6,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <cerrno>
 #include <memory>
 #include <utility>
 
@@ -15,11 +14,11 @@
 namespace btfd::service {
 
 LoaderService::LoaderService(Parts parts)
-    : config_(parts.config), policy_(parts.policy), kernelBtf_(parts.kernelBtf), events_(parts.events),
+    : policy_(parts.policy), kernelBtf_(parts.kernelBtf), events_(parts.events),
       objects_(parts.config.bpffs, parts.workers, parts.events), jobs_(parts.workers, parts.kernelBtf),
       load_(parts.config, parts.kernelBtf, objects_, jobs_, parts.events),
       attach_(parts.config, parts.policy, objects_, jobs_, parts.events), check_(parts.config, jobs_),
-      list_(objects_.registry()) {}
+      describe_(parts.config, objects_.registry(), jobs_), list_(objects_.registry()) {}
 
 void LoaderService::addTo(varlink::Service& service) {
   const auto add = [&](std::string_view method, void (LoaderService::*handler)(varlink::Call)) {
@@ -28,11 +27,11 @@ void LoaderService::addTo(varlink::Service& service) {
   service.add("io.btfd", "Load", [this](varlink::Call call) { load_.call(std::move(call)); });
   service.add("io.btfd", "Attach", [this](varlink::Call call) { attach_.call(std::move(call)); });
   service.add("io.btfd", "Check", [this](varlink::Call call) { check_.call(std::move(call)); });
+  service.add("io.btfd", "Describe", [this](varlink::Call call) { describe_.call(std::move(call)); });
   service.add("io.btfd", "List", [this](varlink::Call call) { list_.call(std::move(call)); });
   service.add("io.btfd", "Monitor", [this](varlink::Call call) { events_.subscribe(std::move(call)); });
   add("Unload", &LoaderService::unload);
   add("Detach", &LoaderService::detach);
-  add("Describe", &LoaderService::describe);
   add("GetDescriptors", &LoaderService::getDescriptors);
   add("DescribeKernel", &LoaderService::describeKernel);
 }
@@ -71,57 +70,6 @@ void LoaderService::detach(varlink::Call call) {
                std::move(event));
   auto kept = std::make_shared<varlink::Call>(std::move(call));
   objects_.dismantle(std::move(detached), [kept] { kept->reply(); });
-}
-
-void LoaderService::describe(varlink::Call call) {
-  const auto id = call.parameters().at("objectId").get<std::int64_t>();
-  const registry::Object* object = objects_.registry().find(static_cast<std::uint64_t>(id));
-  if (object == nullptr) {
-    answerNoSuchObject(call, id);
-    return;
-  }
-  const bool withRelocations = call.parameters().value("relocations", false);
-  if (withRelocations && object->relocated) {
-    describeRelocations(std::move(call), *object);
-    return;
-  }
-  AnswerDescriptors none(false);
-  nlohmann::json reply;
-  reply["object"] = toJson(*object, none);
-  if (withRelocations) {
-    reply["relocations"] = nlohmann::json::array();
-    reply["relocationsLeftOut"] = 0;
-  }
-  call.reply(reply);
-}
-
-/// Has a worker say what became of them, as that takes a look at the object's BTF, which the client has made.
-void LoaderService::describeRelocations(varlink::Call call, const registry::Object& object) {
-  Job job{
-      .body = {}, .descriptors = {}, .party = partyOf(call.peer()), .deadline = config_.limits.deadline, .done = {}};
-  job.descriptors.push_back(BorrowedFd(*object.image).duplicate());
-  if (!job.descriptors.front()) {
-    answerFailure(call, failureOf(Error{.message = "cannot duplicate a descriptor", .code = errno}));
-    return;
-  }
-  job.body["job"] = "describe";
-  job.body["ofClient"] = 0;
-  job.body["image"] = 0;
-  AnswerDescriptors none(false);
-  auto reply = std::make_shared<nlohmann::json>();
-  (*reply)["object"] = toJson(object, none); // as it is now: it may be gone when the worker answers
-  const auto kept = std::make_shared<varlink::Call>(std::move(call));
-  jobs_.submit(
-      kept, std::move(job),
-      [kept, reply](JobSubmission::Outcome&& outcome) {
-        if (!outcome) {
-          answerFailure(*kept, outcome.error());
-          return;
-        }
-        reply->update(outcome->body);
-        answer(*kept, *reply, AnswerDescriptors(false));
-      },
-      [] {});
 }
 
 void LoaderService::getDescriptors(varlink::Call call) {

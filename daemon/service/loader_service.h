@@ -3,6 +3,7 @@
 #include "attach_method.h"
 #include "check_method.h"
 #include "config/config.h"
+#include "describe_method.h"
 #include "event_bus.h"
 #include "held_objects.h"
 #include "job_submission.h"
@@ -42,13 +43,9 @@ class LoaderService {
   // Methods of io.btfd, by name; those that take jobs of workers are classes of their own.
   void unload(varlink::Call call);
   void detach(varlink::Call call);
-  void describe(varlink::Call call);
   void getDescriptors(varlink::Call call);
   void describeKernel(varlink::Call call);
 
-  void describeRelocations(varlink::Call call, const registry::Object& object);
-
-  const config::Config& config_;
   const policy::Policy& policy_;
   KernelBtf& kernelBtf_;
   EventBus& events_;
@@ -57,6 +54,7 @@ class LoaderService {
   LoadMethod load_;
   AttachMethod attach_;
   CheckMethod check_;
+  DescribeMethod describe_;
   ListMethod list_;
 };
 
