@@ -1,5 +1,6 @@
 #include "varlink/connection.h"
 
+#include "base/ready.h"
 #include "varlink/call_state.h"
 #include "varlink/errors.h"
 #include "varlink/validate.h"
@@ -15,6 +16,7 @@
 #include <utility>
 
 #include <malloc.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 namespace btfd::varlink::detail {
@@ -216,11 +218,17 @@ void Connection::arm(asio::steady_timer& timer, std::chrono::milliseconds timeou
 
 /// Asio's wait for "errors" is for EPOLLPRI, EPOLLERR and EPOLLHUP: unlike a wait for reading, it is not disturbed by
 /// pipelined calls, and a peer that only shut down its sending side (as `nc -N`) still gets its answers. Out-of-band
-/// data, which would also end it, is no part of Varlink.
+/// data, which would also end it, is no part of Varlink. And it may end for no reason; see isReady.
 void Connection::watchHangup() {
   socket_.async_wait(stream_descriptor::wait_error, [weak = weak_from_this()](const error_code& error) {
-    if (const auto self = weak.lock(); self && !error) {
+    const auto self = weak.lock();
+    if (!self || error || !self->socket_.is_open()) {
+      return;
+    }
+    if (isReady(self->socket(), POLLPRI)) {
       self->onHangup();
+    } else {
+      self->watchHangup();
     }
   });
 }

@@ -1,6 +1,7 @@
 #include "worker_pool.h"
 
 #include "answers.h"
+#include "base/ready.h"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
@@ -102,12 +103,7 @@ class WorkerPool::Worker : public std::enable_shared_from_this<Worker> {
 
   void watch() {
     awaitAnswer();
-    end_.async_wait(asio::posix::descriptor_base::wait_read,
-                    [self = shared_from_this()](const boost::system::error_code& error) {
-                      if (!error && self->pool_ != nullptr) {
-                        self->pool_->onEnd(*self);
-                      }
-                    });
+    awaitEnd();
   }
 
   /// Gives the worker a job. On an error the job is still the caller's.
@@ -164,10 +160,7 @@ class WorkerPool::Worker : public std::enable_shared_from_this<Worker> {
   }
 
   /// Whether the process has ended, which the loop may not have heard of yet.
-  [[nodiscard]] bool hasEnded() const {
-    pollfd end{.fd = process_.process.get(), .events = POLLIN, .revents = 0};
-    return ::poll(&end, 1, 0) == 1;
-  }
+  [[nodiscard]] bool hasEnded() const { return isReady(process_.process, POLLIN); }
 
   void signal() const { ::syscall(SYS_pidfd_send_signal, process_.process.get(), SIGKILL, nullptr, 0); }
 
@@ -219,6 +212,20 @@ class WorkerPool::Worker : public std::enable_shared_from_this<Worker> {
   [[nodiscard]] const WorkerProcess& process() const { return process_; }
 
  private:
+  void awaitEnd() {
+    end_.async_wait(asio::posix::descriptor_base::wait_read,
+                    [self = shared_from_this()](const boost::system::error_code& error) {
+                      if (error || self->pool_ == nullptr) {
+                        return;
+                      }
+                      if (self->hasEnded()) { // see isReady
+                        self->pool_->onEnd(*self);
+                      } else {
+                        self->awaitEnd();
+                      }
+                    });
+  }
+
   void awaitAnswer() {
     channel_.async_wait(asio::posix::descriptor_base::wait_read,
                         [self = shared_from_this()](const boost::system::error_code& error) {

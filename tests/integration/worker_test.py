@@ -125,7 +125,8 @@ class Workers(DaemonTest):
         self.client.call("io.btfd.Attach", {"objectId": loaded["id"], "program": "on_exec"})
 
     def test_again_and_again(self):
-        for _ in range(5):
+        """Events of the descriptors of one that is gone must not be taken for those of the next client."""
+        for _ in range(20):
             client, worker = self.start_slow_load()
             os.kill(worker, signal.SIGKILL)
             with self.refused("WorkerLost"):
