@@ -26,6 +26,8 @@ PACKAGES=(
   dpkg-dev debian-archive-keyring ca-certificates zstd lz4
   # What tests and scripts run
   python3 strace iproute2 systemd util-linux mount shellcheck
+  # Virtual machines with other kernels
+  qemu-system-x86 seabios busybox-static dash libc-bin binutils
 )
 
 # No pipe into grep -q: it ends at its first match, and pipefail then sees the writer's SIGPIPE.

@@ -6,7 +6,7 @@
 #
 #   ./test.sh                 all tests, release build
 #   ./test.sh asan            with AddressSanitizer and UndefinedBehaviorSanitizer; also: debug, tsan, fuzz
-#   ./test.sh -L unit         only those with a label: unit, integration, attach, interop, differential, fuzz
+#   ./test.sh -L unit         only those with a label: unit, integration, attach, interop, differential, vm, fuzz
 #   ./test.sh -R Seam         only those with such a name
 #
 # As root all tests run; otherwise those that need it are skipped. BTFD_ALLOWED_SKIPS, a file of regular expressions: fail
