@@ -8,6 +8,7 @@
 #include "object/libbpf_log.h"
 #include "object_to_load.h"
 #include "open_object.h"
+#include "rejected_instruction.h"
 #include "seam.h"
 
 #include <bpf/bpf.h>
@@ -301,6 +302,9 @@ class LoadJob {
       parameters["relocations"] = nlohmann::json::array({relocations.record(*relocation, near)});
     } else if (const auto reason = rejectionReason(log); !reason.empty()) {
       why += ": " + std::string(reason);
+      if (const auto instruction = findRejectedInstruction(log)) {
+        why += ", in " + inWords(*instruction);
+      }
     }
     if (const std::string hint = rejectionHint(log); !hint.empty()) {
       why += ": " + hint;

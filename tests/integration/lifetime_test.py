@@ -83,8 +83,10 @@ class AllOrNothing(DaemonTest):
         self.daemon.assert_idle()
 
     def test_a_later_program_fails(self):
-        with self.refused("LoadFailed", stage="program", program="never_valid", errnoName="EACCES"):
+        with self.refused("LoadFailed", stage="program", program="never_valid", errnoName="EACCES") as refusal:
             self.load("optional", programs={"never_valid": {"enabled": True}})
+        self.assertRegex(refusal.error.parameters["message"],
+                         r"in instruction \d+, r\d = \*\(u32 \*\)\(r\d \+0\), of .+: return \*\(int\*\)bpf_map_lookup_elem")
         self.nothing_is_listed()
 
     def test_a_target_does_not_exist(self):
