@@ -4,6 +4,7 @@ The guest's root is a RAM file system of busybox, what it was given, and the ker
 securityfs, bpf, cgroup2). There is no disk, and no network but lo. Kernel messages, the command's output and results each
 go over a serial line.
 """
+import contextlib
 import glob
 import os
 import re
@@ -54,14 +55,15 @@ BASE_MEMORY = 512  # MiB
 
 
 def find_kernel(name, kernels):
-    """The directory of a kernel: a path, a name that fetch-kernels made below `kernels`, or the beginning of one."""
+    """The directory of a kernel: a path, a name that fetch-kernels made below `kernels`, or the beginning of one that is
+    emulated."""
     if os.path.isdir(name):
         return os.path.realpath(name)
     if os.path.isdir(os.path.join(kernels, name)):
         return os.path.realpath(os.path.join(kernels, name))
     begins = re.compile(re.escape(name) + r"(?![0-9])")  # 6.1 is not the beginning of 6.12
     found = {os.path.realpath(path) for path in glob.glob(glob.escape(kernels) + "/*")
-             if begins.match(os.path.basename(path)) and os.path.isdir(path + "/modules")}
+             if begins.match(os.path.basename(path)) and os.path.isdir(path + "/modules") and not path.endswith("-uml")}
     if len(found) != 1:
         raise Failed("%s kernel %r in %s%s" % ("more than one" if found else "no bootable", name, kernels,
                                                "".join("\n  " + os.path.basename(path) for path in sorted(found))))
@@ -82,7 +84,8 @@ class Machine:
 
     def add_modules(self, load, ready=(), where_there=()):
         """Modules to load before the command, others that modprobe is to find, and such as are loaded if the kernel has them."""
-        there = self.root.add_modules(self.kernel, os.path.basename(self.kernel), [*load, *ready], where_there)
+        release = os.path.basename(self.kernel).removesuffix("-uml")
+        there = self.root.add_modules(self.kernel, release, [*load, *ready], where_there)
         self.load += [name for name in there if name not in ready]
 
     def append(self, words):
@@ -117,21 +120,38 @@ class Machine:
         with open(directory + "/initrd", "wb") as f:
             f.write(archive)
         memory = self.memory or BASE_MEMORY + 3 * (len(archive) >> 20)
-        process = subprocess.Popen(self._qemu(directory, memory), stdin=None if interactive else subprocess.DEVNULL,
-                                   start_new_session=not interactive)
+        with open(directory + "/console", "wb") as console, open(directory + "/results.tar", "wb") as results:
+            if os.path.exists(self.kernel + "/linux.uml"):
+                command = self._uml(directory, memory, console.fileno(), results.fileno())
+            else:
+                command = self._qemu(directory, memory)
+            process = subprocess.Popen(command, stdin=None if interactive else subprocess.DEVNULL, stderr=console,
+                                       pass_fds=(console.fileno(), results.fileno()), start_new_session=not interactive)
         timed_out = False
         try:
             process.wait(None if interactive else timeout)
         except subprocess.TimeoutExpired:
             timed_out = True
         finally:
-            process.kill()
-            process.wait()
+            self._end(process, interactive)
         status = None if timed_out or process.returncode else self._collect(directory + "/results.tar")
         self._tell(directory + "/console", status, timed_out)
         if status is None:
             return TIMED_OUT if timed_out else BROKEN
         return int(status[0])
+
+    @staticmethod
+    def _end(process, interactive):
+        if interactive:
+            process.kill()
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # User-mode Linux is many processes
+        process.wait()
+
+    def _uml(self, directory, memory, console, results):
+        return [self.kernel + "/linux.uml", "mem=%dM" % memory, "initrd=%s/initrd" % directory, "uml_dir=" + directory,
+                "con=null", "ssl0=null,fd:%d" % console, "ssl1=fd:0,fd:1", "ssl2=null,fd:%d" % results, *self.words]
 
     def _qemu(self, directory, memory):
         image = self.kernel + "/vmlinuz"
