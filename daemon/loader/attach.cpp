@@ -1,5 +1,6 @@
 #include "attach.h"
 
+#include "attach_interface.h"
 #include "attach_network.h"
 #include "attach_tracing.h"
 
@@ -37,7 +38,7 @@ Outcome<AttachedLink> dispatch(AttachRequest& request) {
   case BPF_PROG_TYPE_XDP:
     return attachXdp(request);
   case BPF_PROG_TYPE_SCHED_CLS:
-    return attachTcx(request);
+    return attachTrafficControl(request);
   case BPF_PROG_TYPE_CGROUP_SKB:
   case BPF_PROG_TYPE_CGROUP_SOCK:
   case BPF_PROG_TYPE_CGROUP_SOCK_ADDR:

@@ -5,6 +5,7 @@
 #include "failure.h"
 #include "job.h"
 #include "object/libbpf_log.h"
+#include "tc_filter.h"
 
 #include <bpf/libbpf.h>
 #include <nlohmann/json.hpp>
@@ -35,6 +36,10 @@ struct AttachedLink {
   std::vector<UniqueFd> descriptors;
   std::optional<std::uint32_t> kernelId;
   DetachBy detachBy = DetachBy::closing;
+  /// A filter of tc, which is not made yet: as nothing of this process keeps it, who asked for it has to know of it
+  /// before (tc_job.h). Of the interface's network namespace it has the descriptor, unless it is this process's own.
+  std::optional<TcFilter> filter = {};
+  UniqueFd networkNamespace = {};
 };
 
 /// Detaches what `attachProgram` attached.

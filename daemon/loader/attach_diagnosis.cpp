@@ -144,6 +144,19 @@ std::string whyNoXdp(std::string_view mode, int code) {
   return {};
 }
 
+std::string whyNoTcFilter(std::uint32_t priority, int code) {
+  if (code == ENOENT) {
+    return "this kernel has no clsact qdisc or no BPF filters (CONFIG_NET_SCH_INGRESS, CONFIG_NET_CLS_BPF)";
+  }
+  if (code == EEXIST) {
+    return "there is a filter with this priority and handle already; without handle, one is chosen that is free";
+  }
+  return code == EINVAL
+             ? "a filter of another kind may have priority " + std::to_string(priority) +
+                   ", or the interface a qdisc ingress instead of clsact; tc filter show and tc qdisc show tell"
+             : "";
+}
+
 std::string whyNoPerfEvent(const PerfEvent& event, int code) {
   if (event.type == "hardware" && (code == ENOENT || code == EOPNOTSUPP)) {
     return "this machine has no performance counters (PMU) for it, as is usual for virtual machines; software events "

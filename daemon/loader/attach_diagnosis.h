@@ -2,6 +2,7 @@
 
 #include "perf_event.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,8 @@ std::string whyNoRawTracepoint(std::string_view name, int code);
 
 /// `mode` as in AttachTarget.
 std::string whyNoXdp(std::string_view mode, int code);
+
+std::string whyNoTcFilter(std::uint32_t priority, int code);
 
 std::string whyNoPerfEvent(const PerfEvent& event, int code);
 

@@ -4,13 +4,8 @@
 
 namespace btfd::loader {
 
-// Programs that see packets, sockets and cgroups: each checks the request's fields and attaches, unless the request is
-// only looked at.
-
-Outcome<AttachedLink> attachXdp(AttachRequest& request);
-
-/// Programs of section tc and tcx, by a link of Linux 6.6 and later.
-Outcome<AttachedLink> attachTcx(AttachRequest& request);
+// Programs that see the packets and sockets of cgroups, network namespaces and maps: each checks the request's fields
+// and attaches, unless the request is only looked at.
 
 Outcome<AttachedLink> attachCgroup(AttachRequest& request);
 

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "diagnosis.h"
+#include "network_namespace.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -49,6 +50,24 @@ Result<UniqueFd> openOn(long fileSystem, const std::string& path, int flags, con
     return failErrno("cannot open " + what + " " + path, errno);
   }
   return opened;
+}
+
+Failure attachFailure(const std::string& name, enum bpf_prog_type type, const std::string& target, int code,
+                      const std::string& more, const std::vector<std::string>& warnings) {
+  std::string message = "cannot attach program '" + name + "' (" + libbpf_bpf_prog_type_str(type) + ") to " + target +
+                        ": " + errnoName(code) + " (" + std::strerror(code) + ")";
+  for (const std::string& each : {explain(code, type), more}) {
+    message += (each.empty() ? "" : ": ") + each;
+  }
+  nlohmann::json parameters;
+  parameters["message"] = std::move(message);
+  parameters["program"] = name;
+  parameters["errno"] = code;
+  parameters["errnoName"] = errnoName(code);
+  if (!warnings.empty()) {
+    parameters["libbpfLog"] = warnings;
+  }
+  return {"io.btfd.AttachFailed", std::move(parameters)};
 }
 
 std::string sectionTarget(std::string_view section) {
@@ -114,21 +133,36 @@ Outcome<UniqueFd> AttachRequest::openCgroup(const std::string& directory) const 
   return std::move(*opened);
 }
 
+Outcome<std::optional<AttachRequest::GivenNetworkNamespace>> AttachRequest::networkNamespace() const {
+  const auto name = text("networkNamespace");
+  const auto pid = number("networkNamespacePid");
+  if (!name && !pid) {
+    return std::nullopt;
+  }
+  const char* field = name ? "networkNamespace" : "networkNamespacePid";
+  if ((name && pid) || has("targetFileDescriptor")) {
+    return invalidParameter(path(field), "the target is in one network namespace; name it in one way");
+  }
+  std::string words = name ? *name : "of process " + std::to_string(*pid);
+  std::string file = name ? *name : "/proc/" + std::to_string(*pid) + "/ns/net";
+  if (name && !name->contains('/')) {
+    file = "/run/netns/" + *name;
+  }
+  auto opened = openNetworkNamespace(file);
+  if (!opened && pid) {
+    return invalidParameter(path(field),
+                            "there is no process " + std::to_string(*pid) +
+                                " that the daemon may look at; it needs CAP_SYS_PTRACE for those of others");
+  }
+  if (!opened) {
+    return invalidParameter(path(field), std::move(opened.error().message));
+  }
+  return GivenNetworkNamespace{.descriptor = std::move(*opened), .words = std::move(words)};
+}
+
 std::unexpected<Failure> AttachRequest::refused(const std::string& target, int code, const Reason& reason) const {
-  std::string message = "cannot attach program '" + name() + "' (" + typeName() + ") to " + target + ": " +
-                        errnoName(code) + " (" + std::strerror(code) + ")";
-  for (const std::string& more : {explain(code, bpf_program__type(&program_)), reason ? reason(code) : ""}) {
-    message += (more.empty() ? "" : ": ") + more;
-  }
-  nlohmann::json parameters;
-  parameters["message"] = std::move(message);
-  parameters["program"] = name();
-  parameters["errno"] = code;
-  parameters["errnoName"] = errnoName(code);
-  if (log_ != nullptr && !log_->warnings().empty()) {
-    parameters["libbpfLog"] = log_->warnings();
-  }
-  return std::unexpected(Failure{"io.btfd.AttachFailed", std::move(parameters)});
+  return std::unexpected(
+      attachFailure(name(), bpf_program__type(&program_), target, code, reason ? reason(code) : "", warnings()));
 }
 
 Outcome<AttachedLink> AttachRequest::finish(std::string_view kind, const std::string& target, struct bpf_link* link,

@@ -28,6 +28,11 @@ std::optional<std::uint32_t> kernelLinkId(BorrowedFd link);
 /// error for all that is no `what`, since the daemon sees files that its client may not know of.
 Result<UniqueFd> openOn(long fileSystem, const std::string& path, int flags, const std::string& what);
 
+/// io.btfd.AttachFailed for program `name` of `type`: the kernel or libbpf said `code`, a positive errno value, and
+/// there is `more` to say, and libbpf's warnings.
+Failure attachFailure(const std::string& name, enum bpf_prog_type type, const std::string& target, int code,
+                      const std::string& more, const std::vector<std::string>& warnings);
+
 /// What a section name says after its first slash, or all of it.
 std::string sectionTarget(std::string_view section);
 
@@ -86,6 +91,15 @@ class AttachRequest {
 
   /// Opens the cgroup directory of field `cgroup`, `directory`.
   [[nodiscard]] Outcome<UniqueFd> openCgroup(const std::string& directory) const;
+
+  /// A network namespace that a request names, and how it does.
+  struct GivenNetworkNamespace {
+    UniqueFd descriptor;
+    std::string words;
+  };
+
+  /// That of field `networkNamespace` or `networkNamespacePid`, if there is one of them.
+  [[nodiscard]] Outcome<std::optional<GivenNetworkNamespace>> networkNamespace() const;
 
   /// What libbpf has warned of so far.
   [[nodiscard]] std::vector<std::string> warnings() const {

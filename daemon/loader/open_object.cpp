@@ -104,6 +104,12 @@ nlohmann::json describeLink(const std::string& program, AttachedLink link, JobRe
     described["kernelId"] = *link.kernelId;
   }
   described["detachBySocketOption"] = link.detachBy == DetachBy::socketOption;
+  if (link.filter) {
+    described["filter"] = toJson(*link.filter);
+    if (link.networkNamespace) {
+      described["filter"]["namespaceDescriptor"] = reply.add(std::move(link.networkNamespace));
+    }
+  }
   described["descriptors"] = nlohmann::json::array();
   for (UniqueFd& descriptor : link.descriptors) {
     described["descriptors"].push_back(reply.add(std::move(descriptor)));

@@ -6,6 +6,7 @@
 #include "describe_job.h"
 #include "descriptors.h"
 #include "load_job.h"
+#include "tc_job.h"
 
 #include <cerrno>
 #include <csignal>
@@ -136,6 +137,12 @@ class Worker {
     }
     if (kind == "check") {
       return runCheckJob(request, descriptors, limits_);
+    }
+    if (kind == "tcAttach") {
+      return runTcAttachJob(request, descriptors);
+    }
+    if (kind == "tcDetach") {
+      return runTcDetachJob(request, descriptors);
     }
     return kind == "describe" ? runDescribeJob(request, descriptors) : runAttachJob(request, descriptors);
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/unique_fd.h"
+#include "loader/tc_filter.h"
 
 #include <chrono>
 #include <cstddef>
@@ -50,6 +51,10 @@ struct Link {
   std::vector<UniqueFd> descriptors;
   /// Whether the descriptors are sockets that the program has to be taken off, as closing them does not.
   bool detachBySocketOption = false;
+  /// A filter of tc, which nothing keeps attached but that nobody removes it; and the network namespace that it is in,
+  /// unless that is the daemon's own.
+  std::optional<loader::TcFilter> filter = {};
+  UniqueFd networkNamespace = {};
 };
 
 /// A loaded object with all that the daemon holds of it.

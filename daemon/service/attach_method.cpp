@@ -8,6 +8,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <iterator>
 #include <utility>
 
@@ -58,6 +60,7 @@ struct AttachMethod::Request {
   std::string subject;
   nlohmann::json event;
   bool wantDescriptors = false;
+  std::chrono::milliseconds deadline{};
 };
 
 void AttachMethod::call(varlink::Call call) {
@@ -79,6 +82,7 @@ void AttachMethod::call(varlink::Call call) {
   request->subject = "program " + quotedName(name) + " of " + quoted(*object);
   request->event = eventOf(*object, peer.uid);
   request->wantDescriptors = parameters.value("wantDescriptors", false);
+  request->deadline = *deadline;
   const registry::Program* program = object->findProgram(name);
   if (program == nullptr) {
     failed(request, noSuchProgram(*object, name));
@@ -113,17 +117,51 @@ void AttachMethod::attached(const std::shared_ptr<Request>& request, loader::Cha
     request->call.systemError(EPROTO);
     return;
   }
+  if (link->filter) {
+    makeFilter(request, std::move(*link));
+  } else {
+    record(request, std::move(*link));
+  }
+}
+
+/// The worker has only planned it.
+void AttachMethod::makeFilter(const std::shared_ptr<Request>& request, registry::Link link) {
+  const registry::Object* object = objects_.registry().find(request->objectId);
+  const registry::Program* program = object == nullptr ? nullptr : object->findProgram(link.program);
+  if (program == nullptr) {
+    failed(request, noSuchObject(static_cast<std::int64_t>(request->objectId)));
+    return;
+  }
+  UniqueFd descriptor = BorrowedFd(program->descriptor).duplicate();
+  if (!descriptor) {
+    failed(request, failureOf(Error::fromErrno("no descriptor for a program", errno)));
+    return;
+  }
+  auto kept = std::make_shared<registry::Link>(std::move(link));
+  std::vector<TcFilters::Planned> planned;
+  planned.push_back({.link = kept.get(), .program = std::move(descriptor)});
+  objects_.filters().attach(std::move(planned), partyOf(request->peer), request->deadline,
+                            [this, request, kept](const loader::Outcome<void>& made) {
+                              if (made) {
+                                record(request, std::move(*kept));
+                              } else {
+                                failed(request, made.error());
+                              }
+                            });
+}
+
+void AttachMethod::record(const std::shared_ptr<Request>& request, registry::Link link) {
   registry::Object* object = objects_.registry().find(request->objectId);
   if (object == nullptr || !request->call.connected()) {
     // Unloaded, or the client went away, while the worker attached: the link has nobody to belong to.
-    undo(request, std::move(*link), noSuchObject(static_cast<std::int64_t>(request->objectId)));
+    undo(request, std::move(link), noSuchObject(static_cast<std::int64_t>(request->objectId)));
     return;
   }
   // Before it is recorded: a link that its client cannot be told of must not stay.
-  objects_.registry().giveId(*link);
-  const std::size_t bytes = describedBytes(*link);
+  objects_.registry().giveId(link);
+  const std::size_t bytes = describedBytes(link);
   if (object->describedBytes + bytes > kDescriptionLimit) {
-    undo(request, std::move(*link),
+    undo(request, std::move(link),
          loader::limitExceeded("with this link, the description of " + quoted(*object) + " would take more than " +
                                    std::to_string(kDescriptionLimit) + " bytes; detach others of its " +
                                    std::to_string(object->links.size()) + " links",
@@ -132,14 +170,14 @@ void AttachMethod::attached(const std::shared_ptr<Request>& request, loader::Cha
   }
   AnswerDescriptors descriptors(request->wantDescriptors);
   nlohmann::json reply;
-  reply["link"] = toJson(*link, descriptors);
+  reply["link"] = toJson(link, descriptors);
   auto prepared = prepareAnswer(request->call, reply, descriptors);
   if (!prepared) {
-    undo(request, std::move(*link), std::move(prepared.error()));
+    undo(request, std::move(link), std::move(prepared.error()));
     return;
   }
   object->describedBytes += bytes;
-  const registry::Link& recorded = objects_.registry().addLink(*object, std::move(*link));
+  const registry::Link& recorded = objects_.registry().addLink(*object, std::move(link));
   const std::string what = "attached program '" + recorded.program + "' of " + quoted(*object) + " to " +
                            recorded.kind + " " + recorded.target;
   spdlog::info("user {} (pid {}) {}", request->peer.uid, request->peer.pid, what);

@@ -25,6 +25,8 @@ class AttachMethod {
   struct Request;
 
   void attached(const std::shared_ptr<Request>& request, loader::ChannelMessage message);
+  void makeFilter(const std::shared_ptr<Request>& request, registry::Link link);
+  void record(const std::shared_ptr<Request>& request, registry::Link link);
   void failed(const std::shared_ptr<Request>& request, const loader::Failure& failure);
   void undo(const std::shared_ptr<Request>& request, registry::Link link, loader::Failure failure);
 

@@ -10,7 +10,7 @@
 namespace btfd::service {
 
 HeldObjects::HeldObjects(const std::string& bpffs, WorkerPool& workers, EventBus& events)
-    : workers_(workers), events_(events), pins_(bpffs) {}
+    : workers_(workers), events_(events), filters_(workers), pins_(bpffs) {}
 
 void HeldObjects::loadEnded(uid_t owner) {
   const auto count = loadsUnderWay_.find(owner);
@@ -27,6 +27,19 @@ void HeldObjects::sweepPins(uid_t owner) {
 }
 
 void HeldObjects::dismantle(registry::Object object, std::function<void()> then) {
+  auto filters = TcFilters::takeFrom(object.links);
+  if (filters.empty()) {
+    release(std::move(object), std::move(then));
+    return;
+  }
+  const Party party = partyOf(object.owner, object.connection);
+  filters_.remove(std::move(filters), party,
+                  [this, kept = std::make_shared<registry::Object>(std::move(object)), then = std::move(then)] {
+                    release(std::move(*kept), then);
+                  });
+}
+
+void HeldObjects::release(registry::Object object, std::function<void()> then) {
   nlohmann::json body;
   std::vector<UniqueFd> descriptors;
   for (registry::Link& link : object.links) {
@@ -64,7 +77,7 @@ void HeldObjects::connectionClosed(const varlink::Peer& peer) {
 }
 
 void HeldObjects::unloadAll(std::function<void()> then) {
-  auto remaining = std::make_shared<std::size_t>(registry_.objects().size() + 1);
+  auto remaining = std::make_shared<std::size_t>(registry_.objects().size() + 2);
   auto one = [remaining, then = std::move(then)] {
     if (--*remaining == 0) {
       then();
@@ -73,6 +86,7 @@ void HeldObjects::unloadAll(std::function<void()> then) {
   while (!registry_.objects().empty()) {
     dismantle(std::move(*registry_.take(registry_.objects().begin()->first)), one);
   }
+  filters_.close(one);
   one();
 }
 

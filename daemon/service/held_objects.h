@@ -3,6 +3,7 @@
 #include "event_bus.h"
 #include "pins.h"
 #include "registry/registry.h"
+#include "tc_filters.h"
 #include "worker_pool.h"
 
 #include <cstddef>
@@ -21,6 +22,9 @@ class HeldObjects {
   HeldObjects(const std::string& bpffs, WorkerPool& workers, EventBus& events);
 
   [[nodiscard]] registry::Registry& registry() { return registry_; }
+
+  /// The filters of tc among the links.
+  [[nodiscard]] TcFilters& filters() { return filters_; }
 
   /// Where maps of `owner` are pinned.
   [[nodiscard]] std::string pinDirectoryOf(uid_t owner) const { return pins_.directoryOf(owner); }
@@ -48,10 +52,12 @@ class HeldObjects {
 
  private:
   void sweepPins(uid_t owner);
+  void release(registry::Object object, std::function<void()> then);
 
   WorkerPool& workers_;
   EventBus& events_;
   registry::Registry registry_;
+  TcFilters filters_;
   Pins pins_;
   std::map<uid_t, std::size_t> loadsUnderWay_;
 };

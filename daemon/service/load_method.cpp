@@ -43,6 +43,9 @@ struct LoadMethod::Request {
   std::string name;
   bool dryRun = false;
   bool wantDescriptors = false;
+  std::chrono::milliseconds deadline{};
+  /// Whether it goes on after its first job.
+  bool makingFilters = false;
   /// What was kept of the object that this one is thought to be.
   SharedImage guessed;
   steady_clock::time_point start = steady_clock::now();
@@ -99,6 +102,7 @@ void LoadMethod::call(varlink::Call call) {
   }
   request->dryRun = parameters.value("dryRun", false);
   request->wantDescriptors = parameters.value("wantDescriptors", false);
+  request->deadline = *deadline;
 
   Job job{.body = {}, .descriptors = std::move(descriptors), .party = partyOf(peer), .deadline = *deadline, .done = {}};
   job.body["job"] = "load";
@@ -114,7 +118,9 @@ void LoadMethod::call(varlink::Call call) {
         } else {
           failed(request, outcome.error());
         }
-        objects_.loadEnded(request->peer.uid);
+        if (!request->makingFilters) {
+          objects_.loadEnded(request->peer.uid);
+        }
       },
       [this, owner = peer.uid] { objects_.loadEnded(owner); });
 }
@@ -193,18 +199,58 @@ void LoadMethod::loaded(const std::shared_ptr<Request>& request, loader::Channel
   }
   if (request->dryRun) {
     answerDryRun(request, std::move(*object), std::move(verifierLogs));
-    return;
+  } else if (TcFilters::anyIn(object->links)) {
+    makeFilters(request, std::move(*object), std::move(verifierLogs));
+  } else {
+    record(request, std::move(*object), std::move(verifierLogs));
   }
+}
+
+/// The worker has only planned them.
+void LoadMethod::makeFilters(const std::shared_ptr<Request>& request, registry::Object object,
+                             nlohmann::json verifierLogs) {
+  auto kept = std::make_shared<registry::Object>(std::move(object));
+  std::vector<TcFilters::Planned> planned;
+  for (registry::Link& link : kept->links) {
+    if (!link.filter) {
+      continue;
+    }
+    const registry::Program* program = kept->findProgram(link.program);
+    UniqueFd descriptor = program == nullptr ? UniqueFd() : BorrowedFd(program->descriptor).duplicate();
+    if (!descriptor) {
+      const int error = program == nullptr ? EPROTO : errno;
+      static_cast<void>(TcFilters::takeFrom(kept->links)); // none is made
+      undo(request, std::move(*kept), failureOf(Error::fromErrno("no descriptor for a program", error)));
+      return;
+    }
+    planned.push_back({.link = &link, .program = std::move(descriptor)});
+  }
+  request->makingFilters = true;
+  objects_.filters().attach(
+      std::move(planned), partyOf(request->peer), request->deadline,
+      [this, request, kept, logs = std::move(verifierLogs)](const loader::Outcome<void>& made) mutable {
+        if (!made) {
+          undo(request, std::move(*kept), made.error());
+        } else if (!request->call.connected()) {
+          undo(request, std::move(*kept), failureOf(Error::fromErrno("the client is gone", ECONNRESET)));
+        } else {
+          record(request, std::move(*kept), std::move(logs));
+        }
+        objects_.loadEnded(request->peer.uid);
+      });
+}
+
+void LoadMethod::record(const std::shared_ptr<Request>& request, registry::Object object, nlohmann::json verifierLogs) {
   // Before it is recorded: an object that its client cannot be told of must not stay.
-  objects_.registry().giveIds(*object);
+  objects_.registry().giveIds(object);
   AnswerDescriptors descriptors(request->wantDescriptors);
   auto prepared =
-      prepareAnswer(request->call, makeReply(toJson(*object, descriptors), std::move(verifierLogs)), descriptors);
+      prepareAnswer(request->call, makeReply(toJson(object, descriptors), std::move(verifierLogs)), descriptors);
   if (!prepared) {
-    undo(request, std::move(*object), std::move(prepared.error()));
+    undo(request, std::move(object), std::move(prepared.error()));
     return;
   }
-  const registry::Object& recorded = objects_.registry().add(std::move(*object));
+  const registry::Object& recorded = objects_.registry().add(std::move(object));
   spdlog::info("user {} (pid {}) loaded {}: {} programs, {} maps, {} links", request->peer.uid, request->peer.pid,
                quoted(recorded), recorded.programs.size(), recorded.maps.size(), recorded.links.size());
   events_.emit("loaded", "loaded " + quoted(recorded), eventOf(recorded, request->peer.uid));

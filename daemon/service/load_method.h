@@ -32,6 +32,8 @@ class LoadMethod {
   void guessImage(Request& request, Job& job);
   Result<void> takeImage(Request& request, const nlohmann::json& answer, registry::Object& object);
   void loaded(const std::shared_ptr<Request>& request, loader::ChannelMessage message);
+  void makeFilters(const std::shared_ptr<Request>& request, registry::Object object, nlohmann::json verifierLogs);
+  void record(const std::shared_ptr<Request>& request, registry::Object object, nlohmann::json verifierLogs);
   void failed(const std::shared_ptr<Request>& request, const loader::Failure& failure);
   void answerDryRun(const std::shared_ptr<Request>& request, registry::Object object, nlohmann::json verifierLogs);
   void undo(const std::shared_ptr<Request>& request, registry::Object object, loader::Failure failure);

@@ -104,6 +104,12 @@ class AnswerReader {
       link.kernelId = number<std::uint32_t>(*id);
     }
     link.detachBySocketOption = json.at("detachBySocketOption").get<bool>();
+    if (const auto filter = json.find("filter"); filter != json.end()) {
+      link.filter = loader::tcFilterOf(*filter);
+      if (const auto index = filter->find("namespaceDescriptor"); index != filter->end()) {
+        link.networkNamespace = ownDescriptor(*index);
+      }
+    }
     for (const auto& index : json.at("descriptors")) {
       // What has to be detached by a socket option is the client's socket.
       link.descriptors.push_back(link.detachBySocketOption ? descriptor(index) : ownDescriptor(index));
@@ -155,6 +161,10 @@ nlohmann::json toJson(const registry::Link& link, AnswerDescriptors& descriptors
   json["target"] = link.target;
   if (link.kernelId) {
     json["kernelId"] = *link.kernelId;
+  }
+  if (link.filter) {
+    json["priority"] = link.filter->priority;
+    json["handle"] = link.filter->handle;
   }
   if (link.descriptors.size() == 1) {
     descriptors.add(json, link.descriptors.front());

@@ -319,8 +319,20 @@ WorkerPool::JobId WorkerPool::submit(Job job) {
 void WorkerPool::release(nlohmann::json body, std::vector<UniqueFd> descriptors, Party party,
                          std::function<void()> done) {
   body["job"] = "release";
+  settle(std::move(body), std::move(descriptors), party,
+         [done = std::move(done)](const std::optional<nlohmann::json>&) { done(); });
+}
+
+void WorkerPool::settle(nlohmann::json body, std::vector<UniqueFd> descriptors, Party party,
+                        std::function<void(std::optional<nlohmann::json>)> done) {
   Job job{.body = std::move(body), .descriptors = std::move(descriptors), .party = party, .deadline = {}, .done = {}};
-  job.done = [done = std::move(done)](const loader::Outcome<loader::ChannelMessage>&, const Job&) { done(); };
+  job.done = [done = std::move(done)](loader::Outcome<loader::ChannelMessage> outcome, const Job&) {
+    std::optional<nlohmann::json> answer;
+    if (outcome && !outcome->body.is_null()) { // a release whose worker was lost says nothing
+      answer.emplace(std::move(outcome->body));
+    }
+    done(std::move(answer));
+  };
   releases_.push_back({.id = ++lastId_, .job = std::move(job), .deadline = {}, .release = true});
   dispatch();
 }

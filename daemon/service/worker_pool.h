@@ -84,6 +84,11 @@ class WorkerPool {
   /// `done` is called when they are gone or, past the deadline, when the end of the worker has to see to that.
   void release(nlohmann::json body, std::vector<UniqueFd> descriptors, Party party, std::function<void()> done);
 
+  /// Has `body`'s job done, which has to be, in the lane of releases. `done` gets the answer, or nothing if the worker
+  /// was lost. Descriptors of BPF's and the kernel's are closed before the worker closes its own.
+  void settle(nlohmann::json body, std::vector<UniqueFd> descriptors, Party party,
+              std::function<void(std::optional<nlohmann::json>)> done);
+
   /// Forgets a job that nobody waits for any more, and kills its worker if it runs.
   void cancel(JobId id);
 

@@ -86,6 +86,14 @@ Result<json> readDirection(std::string_view value) {
   return readText(value);
 }
 
+Result<json> readTcForm(std::string_view value) {
+  const std::vector<std::string> forms{"tcx", "tc"};
+  if (std::ranges::find(forms, value) == forms.end()) {
+    return fail("must be " + joinedWithOr(forms));
+  }
+  return readText(value);
+}
+
 /// TYPE/EVENT, with the rate as @FREQUENCYhz or /PERIOD behind it.
 Result<json> readPerfEvent(std::string_view value) {
   constexpr std::string_view kForm = "must be written as software/cpu-clock@99hz (99 samples a second) or "
@@ -122,10 +130,14 @@ constexpr std::array kKeys{
     Key{"tracepoint", "NAME", "raw tracepoint by name, tracepoint as category/name", readTracepoint},
     Key{"interface", "NAME", "network interface for xdp, tcx and tc", readText},
     Key{"direction", "WAY", "ingress or egress, for SEC(\"tc\")", readDirection},
+    Key{"tcForm", "FORM", "tcx (a link, Linux 6.6) or tc (a filter on clsact)", readTcForm},
+    Key{"priority", "N", "of a tc filter; the lower, the earlier", readNumber},
+    Key{"handle", "N", "of a tc filter", readNumber},
     Key{"xdpMode", "MODE", "native, generic or offload", readXdpMode},
     Key{"cgroup", "PATH", "directory of a cgroup v2", readPath},
     Key{"networkNamespace", "NAME|PATH", "for xdp, tcx, tc, sk_lookup and flow_dissector; a name is one of /run/netns",
         readNetworkNamespace},
+    Key{"networkNamespacePid", "PID", "the network namespace of a process", readNumber},
     Key{"map", "NAME", "sockmap or sockhash of the object, for sk_msg and sk_skb", readText},
     Key{"pid", "N", "only this process, for iter/task... and perf", readNumber},
     Key{"function", "NAME", "for kprobe and uprobe", readText},

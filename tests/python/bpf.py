@@ -9,6 +9,7 @@ _SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "
 _NUMBER = _SYSCALL.get(platform.machine())
 _libc = ctypes.CDLL(None, use_errno=True)
 
+OBJ_PIN, PROG_QUERY = 6, 16
 MAP_CREATE, MAP_LOOKUP, MAP_UPDATE, MAP_DELETE = 0, 1, 2, 3
 PROG_TEST_RUN, PROG_GET_NEXT_ID, MAP_GET_NEXT_ID = 10, 11, 12
 PROG_GET_FD_BY_ID, MAP_GET_FD_BY_ID, GET_INFO_BY_FD = 13, 14, 15
@@ -110,6 +111,15 @@ def describe(kind, number):
         os.close(descriptor)
 
 
+def has_tcx(interface):
+    """Whether the kernel has tcx; by the number of an interface."""
+    try:
+        bpf(PROG_QUERY, struct.pack("=II", interface, 46))  # BPF_TCX_INGRESS
+    except OSError as e:
+        return e.errno != errno.EINVAL
+    return True
+
+
 # ---- Maps and programs -----------------------------------------------------------------------------------------------
 
 def map_create(kind, key_size, value_size, max_entries):
@@ -138,6 +148,11 @@ def map_update(descriptor, key, value):
     value_buffer = ctypes.create_string_buffer(value, len(value))
     bpf(MAP_UPDATE, struct.pack("=IIQQQ", _number(descriptor), 0, ctypes.addressof(key_buffer),
                                 ctypes.addressof(value_buffer), 0))
+
+
+def pin(descriptor, path):
+    buffer = ctypes.create_string_buffer(path.encode())
+    bpf(OBJ_PIN, struct.pack("=QI", ctypes.addressof(buffer), _number(descriptor)))
 
 
 def counter(descriptor):

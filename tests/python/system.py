@@ -7,6 +7,7 @@ import ctypes
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import traceback
@@ -166,6 +167,28 @@ class VethPair:
     def __exit__(self, *_):
         run("ip", "netns", "del", self.namespace_name)
         subprocess.run(["ip", "link", "del", self.name], stderr=subprocess.DEVNULL, check=False)
+
+    @contextlib.contextmanager
+    def process(self):
+        """A process in the peer's network namespace, as its pid."""
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.close(reader)
+                set_namespace(self.namespace, CLONE_NEWNET)
+                os.close(writer)
+                signal.pause()
+            finally:
+                os._exit(1)
+        try:
+            os.close(writer)
+            os.read(reader, 1)  # its end says that the child is there
+            os.close(reader)
+            yield child
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
 
     def in_peer(self, function):
         """Runs function in a child process in the peer's network namespace."""

@@ -6,6 +6,7 @@ import struct
 
 import bpf
 from attaching import AttachTest
+from harness import eventually
 from system import VethPair, run
 
 
@@ -23,8 +24,13 @@ class InterfaceTest(AttachTest):
         self.pair = VethPair()
         self.pair.__enter__()
         self.addCleanup(self.pair.__exit__)
-        # Both sides have resolved each other's address, so that what is counted below are the datagrams.
+        # Both sides have to have resolved each other's address, so that what is counted below are the datagrams. While the
+        # pair is not up yet they are lost, and the next request for the address may be a second away.
         send_to(self.pair.peer_address)
+        eventually(self.peer_is_known, "the peer's address is not resolved")
+
+    def peer_is_known(self):
+        return "lladdr" in run("ip", "neigh", "show", self.pair.peer_address, "dev", self.pair.name)
 
     def receive(self):
         """Something arrives at the interface."""
@@ -33,6 +39,10 @@ class InterfaceTest(AttachTest):
     def transmit(self):
         """Something leaves by the interface."""
         send_to(self.pair.peer_address)
+
+    def tc_kind(self):
+        """What a program for tc becomes, if it is not told: it needs Linux 6.6 to be a link."""
+        return "tcx" if bpf.has_tcx(socket.if_nametoindex(self.pair.name)) else "tc"
 
 
 class Xdp(InterfaceTest):
@@ -57,6 +67,11 @@ class Xdp(InterfaceTest):
     def test_in_another_namespace(self):
         self.runs_while_attached("xdp", "pass", "xdp", self.transmit,
                                  {"interface": self.pair.peer_name, "networkNamespace": self.pair.namespace})
+
+    def test_in_the_namespace_of_a_process(self):
+        with self.pair.process() as pid:
+            self.runs_while_attached("xdp", "pass", "xdp", self.transmit,
+                                     {"interface": self.pair.peer_name, "networkNamespacePid": pid})
 
     def test_does_not_leave_the_worker_there(self):
         """What is attached next, by whichever worker, is in the daemon's own namespace again."""
@@ -95,16 +110,16 @@ class Xdp(InterfaceTest):
 
 class Tcx(InterfaceTest):
     def test_ingress(self):
-        self.runs_while_attached("tcx", "on_ingress", "tcx", self.receive, {"interface": self.pair.name})
+        self.runs_while_attached("tcx", "on_ingress", self.tc_kind(), self.receive, {"interface": self.pair.name})
 
     def test_egress(self):
-        self.runs_while_attached("tcx", "on_egress", "tcx", self.transmit, {"interface": self.pair.name})
+        self.runs_while_attached("tcx", "on_egress", self.tc_kind(), self.transmit, {"interface": self.pair.name})
 
     def test_attached_at_load(self):
         self.runs_when_attached_at_load("tcx", "on_egress", self.transmit, {"interface": self.pair.name})
 
     def test_in_another_namespace(self):
-        self.runs_while_attached("tcx", "on_ingress", "tcx", self.transmit,
+        self.runs_while_attached("tcx", "on_ingress", self.tc_kind(), self.transmit,
                                  {"interface": self.pair.peer_name, "networkNamespace": self.pair.namespace})
 
     def test_several(self):
@@ -116,15 +131,27 @@ class Tcx(InterfaceTest):
             self.assertGreater(count(), 0)
 
 
+class TcForm(InterfaceTest):
+    def test_tcx(self):
+        if self.tc_kind() == "tcx":
+            self.runs_while_attached("tcx", "on_egress", "tcx", self.transmit,
+                                     {"interface": self.pair.name, "tcForm": "tcx"})
+            return
+        loaded = self.load("tcx")["object"]
+        with self.refused("AttachFailed", errnoName="EINVAL") as refusal:
+            self.attach(loaded, "on_egress", {"interface": self.pair.name, "tcForm": "tcx"})
+        self.assertIn("no tcx", refusal.error.parameters["message"])
+
+
 class Tc(InterfaceTest):
     """SEC("tc") says no direction: the request does."""
 
     def test_ingress(self):
-        self.runs_while_attached("tc", "classify", "tcx", self.receive,
+        self.runs_while_attached("tc", "classify", self.tc_kind(), self.receive,
                                  {"interface": self.pair.name, "direction": "ingress"})
 
     def test_egress(self):
-        self.runs_while_attached("tc", "classify", "tcx", self.transmit,
+        self.runs_while_attached("tc", "classify", self.tc_kind(), self.transmit,
                                  {"interface": self.pair.name, "direction": "egress"})
 
     def test_without_direction(self):
@@ -155,8 +182,22 @@ class SkLookup(AttachTest):
             self.runs_while_attached("sk_lookup", "on_lookup", "netns", lambda: pair.in_peer(self.look_up),
                                      {"targetFileDescriptor": 0}, [namespace])
 
+    def test_in_a_namespace_by_name(self):
+        with VethPair() as pair:
+            self.runs_while_attached("sk_lookup", "on_lookup", "netns", lambda: pair.in_peer(self.look_up),
+                                     {"networkNamespace": pair.namespace_name})
+
+    def test_in_the_namespace_of_a_process(self):
+        with VethPair() as pair, pair.process() as pid:
+            self.runs_while_attached("sk_lookup", "on_lookup", "netns", lambda: pair.in_peer(self.look_up),
+                                     {"networkNamespacePid": pid})
+
     def test_namespaces_that_are_none(self):
         loaded = self.load("sk_lookup")["object"]
+        with self.refused("InvalidParameter", parameter="target.networkNamespacePid"):
+            self.attach(loaded, "on_lookup", {"networkNamespacePid": (1 << 22) + 1})
+        with self.refused("InvalidParameter", parameter="target.networkNamespace"):
+            self.attach(loaded, "on_lookup", {"networkNamespacePid": 1, "networkNamespace": "/proc/self/ns/net"})
         with self.refused("InvalidParameter", parameter="target.networkNamespace"):
             self.attach(loaded, "on_lookup", {"networkNamespace": "/run/netns/none"})
         with self.refused(("InvalidParameter", "AttachFailed")):

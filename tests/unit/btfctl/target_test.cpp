@@ -73,6 +73,13 @@ TEST(ParseTarget, PathsAreMadeAbsoluteForTheDaemon) {
   EXPECT_EQ(parseTarget("binary:./server").value()["binary"], here + "/./server");
 }
 
+TEST(ParseTarget, TcFilters) {
+  EXPECT_EQ(parseTarget("interface:eth0,tcForm:tc,priority:50,handle:0x17").value(),
+            nlohmann::json::parse(R"({"interface": "eth0", "tcForm": "tc", "priority": 50, "handle": 23})"));
+  EXPECT_FALSE(parseTarget("tcForm:clsact"));
+  EXPECT_EQ(parseTarget("networkNamespacePid:12").value()["networkNamespacePid"], 12);
+}
+
 TEST(ParseTarget, NamesWithoutSlashKeepTheMeaningThatToolsGiveThem) {
   EXPECT_EQ(parseTarget("binary:libc.so.6").value()["binary"], "libc.so.6");
   EXPECT_EQ(parseTarget("networkNamespace:blue").value()["networkNamespace"], "/run/netns/blue");

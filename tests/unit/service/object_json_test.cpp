@@ -58,6 +58,31 @@ TEST(TakeObject, TakesAllApart) {
   EXPECT_EQ(object->pinned, std::vector<std::string>{"/sys/fs/bpf/x"});
 }
 
+TEST(TakeObject, AFilterHasItsPlaceAndItsNamespace) {
+  auto body = goodBody();
+  auto& link = body["object"]["links"][0];
+  link["kind"] = "tc";
+  link["descriptors"] = nlohmann::json::array();
+  link["filter"] =
+      loader::toJson({.networkNamespace = 1, .interface = 2, .priority = 50, .handle = 7, .programs = {3}});
+  link["filter"]["namespaceDescriptor"] = 2;
+  auto answer = answerOf(body);
+  const auto object = takeObject(answer);
+  ASSERT_TRUE(object) << object.error().message;
+  ASSERT_TRUE(object->links[0].filter);
+  EXPECT_EQ(object->links[0].filter->interface, 2);
+  EXPECT_TRUE(object->links[0].networkNamespace);
+  AnswerDescriptors wanted(true);
+  const auto described = toJson(object->links[0], wanted);
+  EXPECT_EQ(described["priority"], 50);
+  EXPECT_EQ(described["handle"], 7);
+  EXPECT_FALSE(described.contains("fileDescriptor")) << "the namespace is none of the client's";
+
+  link["filter"]["interface"] = -1;
+  auto other = answerOf(body);
+  EXPECT_FALSE(takeObject(other));
+}
+
 TEST(TakeObject, ThereMayBeNoImage) {
   auto body = goodBody();
   body.erase("image");
