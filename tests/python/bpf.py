@@ -140,6 +140,11 @@ def map_update(descriptor, key, value):
                                 ctypes.addressof(value_buffer), 0))
 
 
+def map_delete(descriptor, key):
+    key_buffer = ctypes.create_string_buffer(key, len(key))
+    bpf(MAP_DELETE, struct.pack("=IIQQQ", _number(descriptor), 0, ctypes.addressof(key_buffer), 0, 0))
+
+
 def counter(descriptor):
     """Entry 0 of the map `counter` that all test programs have: how often they ran."""
     return struct.unpack("=Q", map_lookup(descriptor, struct.pack("=I", 0), 8))[0]
