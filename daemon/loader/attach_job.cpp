@@ -6,6 +6,8 @@
 #include "open_object.h"
 #include "seam.h"
 
+#include <bpf/bpf.h>
+
 #include <array>
 #include <cstring>
 
@@ -23,7 +25,15 @@ Outcome<void> reuseMaps(const MapsByName& mapsByName, const nlohmann::json& maps
       bpf_map__set_autocreate(map, false); // was not created then either
       continue;
     }
-    if (const int error = bpf_map__reuse_fd(map, descriptors.held(*held).get()); error < 0) {
+    const BorrowedFd descriptor = descriptors.held(*held);
+    struct bpf_map_info info{};
+    __u32 length = sizeof(info);
+    // Libbpf's memory of global variables has to be as large as it takes the map to be.
+    if (bpf_map__is_internal(map) && bpf_map_get_info_by_fd(descriptor.get(), &info, &length) == 0 &&
+        info.value_size != bpf_map__value_size(map)) {
+      bpf_map__set_value_size(map, info.value_size);
+    }
+    if (const int error = bpf_map__reuse_fd(map, descriptor.get()); error < 0) {
       return invalidObject("map '" + name + "' cannot be taken up again: " + std::strerror(-error));
     }
     bpf_map__set_pin_path(map, nullptr);

@@ -52,23 +52,6 @@ std::string differs(std::string_view what, const std::string& declared, const st
   return "its " + std::string(what) + " is " + given + ", but the object declares " + declared;
 }
 
-/// In which way a map that is pinned, `info`, is not what `map` declares: libbpf wants more to agree than where a map
-/// is given to it (its map_is_reuse_compat).
-std::string pinDifference(const struct bpf_map& map, const struct bpf_map_info& info) {
-  if (std::string difference = differenceTo(map, info); !difference.empty()) {
-    return difference;
-  }
-  const auto declared = bpf_map__max_entries(&map);
-  if (declared != 0 && info.max_entries != declared) {
-    return differs("number of entries", std::to_string(declared), std::to_string(info.max_entries));
-  }
-  if (info.map_flags != bpf_map__map_flags(&map)) {
-    return "its flags are " + std::to_string(info.map_flags) + ", but the object declares " +
-           std::to_string(bpf_map__map_flags(&map));
-  }
-  return {};
-}
-
 std::optional<LoadCause> findOtherPinnedMap(struct bpf_object& object) {
   struct bpf_map* map = nullptr;
   bpf_object__for_each_map(map, &object) {
@@ -79,7 +62,7 @@ std::optional<LoadCause> findOtherPinnedMap(struct bpf_object& object) {
     if (!pinned || bpf_map_get_info_by_fd(pinned.get(), &info, &length) < 0) {
       continue;
     }
-    if (const std::string difference = pinDifference(*map, info); !difference.empty()) {
+    if (const std::string difference = formDifference(*map, info); !difference.empty()) {
       const std::string name = mapName(*map);
       return LoadCause{.message = "map '" + name + "' is pinned already, as another object has declared it: " +
                                   difference + "; unload that object, or give one of the maps another name",
@@ -131,6 +114,21 @@ std::string differenceTo(const struct bpf_map& map, const struct bpf_map_info& i
   }
   if (info.value_size != bpf_map__value_size(&map)) {
     return differs("value size", std::to_string(bpf_map__value_size(&map)), std::to_string(info.value_size));
+  }
+  return {};
+}
+
+std::string formDifference(const struct bpf_map& map, const struct bpf_map_info& info) {
+  if (std::string difference = differenceTo(map, info); !difference.empty()) {
+    return difference;
+  }
+  const auto declared = bpf_map__max_entries(&map);
+  if (declared != 0 && info.max_entries != declared) {
+    return differs("number of entries", std::to_string(declared), std::to_string(info.max_entries));
+  }
+  if (info.map_flags != bpf_map__map_flags(&map)) {
+    return "its flags are " + std::to_string(info.map_flags) + ", but the object declares " +
+           std::to_string(bpf_map__map_flags(&map));
   }
   return {};
 }

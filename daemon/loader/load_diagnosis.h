@@ -18,7 +18,11 @@ struct LoadCause {
 /// Looks for what made bpf_object__load fail on `object` with errno value `code`, or gives nothing.
 std::optional<LoadCause> findLoadCause(struct bpf_object& object, int code);
 
-/// In which way `info`, an existing map, is not what `map` declares, or nothing.
+/// In which way `info`, an existing map, is not what `map` declares, or nothing: type and sizes.
 std::string differenceTo(const struct bpf_map& map, const struct bpf_map_info& info);
+
+/// The same, of number of entries and flags, too: what libbpf wants to agree of a map that is pinned (its
+/// map_is_reuse_compat).
+std::string formDifference(const struct bpf_map& map, const struct bpf_map_info& info);
 
 } // namespace btfd::loader

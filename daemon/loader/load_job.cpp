@@ -5,6 +5,7 @@
 #include "diagnosis.h"
 #include "json_variable.h"
 #include "load_diagnosis.h"
+#include "map_options.h"
 #include "object/libbpf_log.h"
 #include "object_to_load.h"
 #include "open_object.h"
@@ -158,58 +159,10 @@ class LoadJob {
   Outcome<void> makeImage() { return given_->makeImage(); }
 
   Outcome<void> changeMaps() {
-    for (const auto& [name, request] : section("maps").items()) {
-      const auto map = maps_.find(name);
-      if (!map) {
-        return std::unexpected(map.error());
-      }
-      const std::string path = "maps." + name;
-      if (auto done = setMaxEntries(**map, request, path + ".maxEntries"); !done) {
-        return done;
-      }
-      if (auto done = reuseMap(**map, request, path + ".reuseFileDescriptor"); !done) {
-        return done;
-      }
-    }
-    return {};
-  }
-
-  static Outcome<void> setMaxEntries(struct bpf_map& map, const nlohmann::json& request, const std::string& path) {
-    const auto entries = request.find("maxEntries");
-    if (entries == request.end() || entries->is_null()) {
-      return {};
-    }
-    if (*entries < 0 || *entries > UINT32_MAX) {
-      return invalidParameter(path, "a map has between 0 and 4294967295 entries, not " + entries->dump());
-    }
-    if (const int error = bpf_map__set_max_entries(&map, entries->get<std::uint32_t>()); error < 0) {
-      return invalidParameter(path, "the number of entries of map '" + mapName(map) +
-                                        "' cannot be set: " + std::strerror(-error));
-    }
-    return {};
-  }
-
-  Outcome<void> reuseMap(struct bpf_map& map, const nlohmann::json& request, const std::string& path) {
-    const auto index = request.find("reuseFileDescriptor");
-    if (index == request.end() || index->is_null()) {
-      return {};
-    }
-    const auto descriptor = descriptors_.take(*index, path);
-    if (!descriptor) {
-      return std::unexpected(descriptor.error());
-    }
-    struct bpf_map_info info{};
-    __u32 length = sizeof(info);
-    if (bpf_map_get_info_by_fd(descriptor->get(), &info, &length) < 0) {
-      return invalidParameter(path, "the descriptor is no BPF map");
-    }
-    if (const std::string difference = differenceTo(map, info); !difference.empty()) {
-      return invalidParameter(path, "map '" + mapName(map) + "' cannot be this one: " + difference);
-    }
-    if (const int error = bpf_map__reuse_fd(&map, descriptor->get()); error < 0) {
-      return invalidParameter(path, "map '" + mapName(map) + "' cannot be this one: " + std::strerror(-error));
-    }
-    return {};
+    static const nlohmann::json kNone = nlohmann::json::object();
+    const auto held = request_.find("heldMaps");
+    mapOptions_.emplace(maps_, held == request_.end() ? kNone : *held, pinDirectory_, descriptors_);
+    return mapOptions_->apply(section("maps"));
   }
 
   Outcome<void> setVariables() {
@@ -411,6 +364,7 @@ class LoadJob {
   std::optional<ObjectToLoad> given_;
   ObjectHandle object_;
   MapsByName maps_;
+  std::optional<MapOptions> mapOptions_;
   std::vector<std::pair<std::string, AttachedLink>> links_;
 };
 

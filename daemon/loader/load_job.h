@@ -11,8 +11,9 @@ namespace btfd::loader {
 /// Loads an object for io.btfd.Load: all of it or nothing.
 ///
 /// `request`: "parameters" as the client sent them, with the object always as objectFileDescriptor; "pinDirectory",
-/// where maps that the object wants pinned by name are pinned; "kept", if there is reason to think that the object was
-/// loaded before: "digest" of that one and "image", the index of what was kept of it.
+/// where maps are pinned; "heldMaps", by map name and field which index is the map of another object that the field
+/// names; "kept", if there is reason to think that the object was loaded before: "digest" of that one and "image", the
+/// index of what was kept of it.
 ///
 /// The answer's body: "object" with digest, programs, maps and links, each with "descriptor", an index; "verifierLogs"
 /// if asked for; "pinned", the paths of pinned maps. What is to be kept of the object is what "kept" said, if "image"

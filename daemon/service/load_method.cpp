@@ -3,6 +3,7 @@
 #include "answers.h"
 #include "inline_object.h"
 #include "load_request.h"
+#include "map_references.h"
 #include "object_json.h"
 #include "varlink/limits.h"
 
@@ -108,6 +109,11 @@ void LoadMethod::call(varlink::Call call) {
   job.body["job"] = "load";
   job.body["parameters"] = std::move(parameters);
   job.body["pinDirectory"] = objects_.pinDirectoryOf(peer.uid);
+  job.body["ofClient"] = job.descriptors.size(); // what comes behind them, no field of the client's can name
+  if (auto added = addReferencedMaps(job, peer.uid, objects_.registry()); !added) {
+    failed(request, added.error());
+    return;
+  }
   guessImage(*request, job);
   objects_.loadBegan(peer.uid);
   jobs_.submit(
@@ -139,7 +145,6 @@ void LoadMethod::guessImage(Request& request, Job& job) {
   if (!duplicate) {
     return; // it goes without
   }
-  job.body["ofClient"] = job.descriptors.size();
   job.body["kept"]["digest"] = std::move(image->digest);
   job.body["kept"]["image"] = job.descriptors.size();
   job.descriptors.push_back(std::move(duplicate));

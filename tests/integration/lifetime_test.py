@@ -225,6 +225,22 @@ class Ownership(DaemonTest):
             self.client.call("io.btfd.GetDescriptors", {"objectId": loaded["id"]})
             self.client.call("io.btfd.Unload", {"objectId": loaded["id"]})
 
+    def test_maps_are_not_shared_between_owners(self):
+        """Not even with root: its programs would trust what that user's write."""
+        def reuse(client, object_id, field="reuseMap"):
+            with open(object_path("tp_btf"), "rb") as f:
+                return self.error_of(client, "io.btfd.Load", {"objectFileDescriptor": 0, "maps": {
+                    "counter": {field: {"objectId": object_id, "map": "counter"}}}}, [f])
+        ours = self.load("tp_btf")["object"]["id"]
+        with self.background_member(MEMBER_UID) as loaded:
+            for field in ("reuseMap", "innerMap"):
+                with self.subTest(field=field):
+                    name, parameters = self.as_member(lambda client: reuse(client, ours, field))
+                    self.assertEqual((name, parameters["ownerUid"]), ("io.btfd.NotOwner", 0))
+                    name, parameters = reuse(self.client, loaded["id"], field)
+                    self.assertEqual((name, parameters["ownerUid"]), ("io.btfd.NotOwner", MEMBER_UID))
+            self.assertIsNone(self.as_member(lambda client: reuse(client, loaded["id"])))
+
     @contextlib.contextmanager
     def background_member(self, uid):
         """A client of that user holds a loaded object, which is given."""

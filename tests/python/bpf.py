@@ -155,6 +155,11 @@ def pin(descriptor, path):
     bpf(OBJ_PIN, struct.pack("=QI", ctypes.addressof(buffer), _number(descriptor)))
 
 
+def map_delete(descriptor, key):
+    key_buffer = ctypes.create_string_buffer(key, len(key))
+    bpf(MAP_DELETE, struct.pack("=IIQQQ", _number(descriptor), 0, ctypes.addressof(key_buffer), 0, 0))
+
+
 def counter(descriptor):
     """Entry 0 of the map `counter` that all test programs have: how often they ran."""
     return struct.unpack("=Q", map_lookup(descriptor, struct.pack("=I", 0), 8))[0]
