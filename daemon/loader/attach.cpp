@@ -4,6 +4,8 @@
 #include "attach_network.h"
 #include "attach_tracing.h"
 
+#include <bpf/bpf.h>
+
 #include <cerrno>
 
 #include <sys/socket.h>
@@ -73,6 +75,8 @@ void detach(AttachedLink& link) {
       const int unused = 0;
       ::setsockopt(socket.get(), SOL_SOCKET, SO_DETACH_BPF, &unused, sizeof(unused));
     }
+  } else if (link.detachBy == DetachBy::programDetach) {
+    bpf_prog_detach2(link.descriptors.back().get(), link.descriptors.front().get(), link.attachType);
   }
   link.descriptors.clear();
 }

@@ -24,6 +24,8 @@ enum class DetachBy : std::uint8_t {
   closing,
   /// Taking the filter off the socket, which is its descriptor: setsockopt(SO_DETACH_BPF), socket(7).
   socketOption,
+  /// BPF_PROG_DETACH: its descriptors are the map and the program. From Linux 6.10 on there are links for this.
+  programDetach,
 };
 
 /// A program attached to something. The descriptors keep it so.
@@ -36,6 +38,8 @@ struct AttachedLink {
   std::vector<UniqueFd> descriptors;
   std::optional<std::uint32_t> kernelId;
   DetachBy detachBy = DetachBy::closing;
+  /// For programDetach.
+  enum bpf_attach_type attachType = {};
   /// A filter of tc, which is not made yet: as nothing of this process keeps it, who asked for it has to know of it
   /// before (tc_job.h). Of the interface's network namespace it has the descriptor, unless it is this process's own.
   std::optional<TcFilter> filter = {};

@@ -95,14 +95,19 @@ Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors
 
 void runReleaseJob(const nlohmann::json& request, RequestDescriptors& descriptors) {
   for (const auto& link : request.value("links", nlohmann::json::array())) {
-    if (!link.value("detachBySocketOption", false)) {
-      continue;
-    }
-    for (const auto& index : link.value("descriptors", nlohmann::json::array())) {
-      if (const auto socket = descriptors.take(index, "links")) {
-        const int unused = 0;
-        ::setsockopt(socket->get(), SOL_SOCKET, SO_DETACH_BPF, &unused, sizeof(unused));
+    const auto indexes = link.value("descriptors", nlohmann::json::array());
+    if (link.value("detachBySocketOption", false)) {
+      for (const auto& index : indexes) {
+        if (const auto socket = descriptors.take(index, "links")) {
+          const int unused = 0;
+          ::setsockopt(socket->get(), SOL_SOCKET, SO_DETACH_BPF, &unused, sizeof(unused));
+        }
       }
+    }
+    if (const auto type = link.find("programDetach"); type != link.end() && indexes.size() == 2) {
+      const BorrowedFd map = descriptors.held(indexes.front());
+      const BorrowedFd program = descriptors.held(indexes.back());
+      bpf_prog_detach2(program.get(), map.get(), static_cast<enum bpf_attach_type>(type->get<std::uint32_t>()));
     }
   }
 }

@@ -22,7 +22,8 @@ Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors
 /// Takes filters off their sockets. All other links, programs and maps end when the caller closes the job's
 /// descriptors, for which the kernel may make it wait: that is why it is a job.
 ///
-/// `request`: "links", of each "descriptors" (indexes) and "detachBySocketOption".
+/// `request`: "links", of each "descriptors" (indexes), "detachBySocketOption", and "programDetach", an attach type, for
+/// programs that BPF_PROG_DETACH takes off maps.
 void runReleaseJob(const nlohmann::json& request, RequestDescriptors& descriptors);
 
 } // namespace btfd::loader

@@ -101,6 +101,30 @@ Outcome<AttachedLink> attachNetworkNamespace(AttachRequest& request) {
   return request.finish("netns", target, bpf_program__attach_netns(request.loaded(), chosen.get()));
 }
 
+namespace {
+
+/// As it was done before Linux 6.10, which has no links for it.
+Outcome<AttachedLink> attachToMapItself(const AttachRequest& request, const std::string& target, BorrowedFd map) {
+  const BorrowedFd program(bpf_program__fd(request.loaded()));
+  AttachedLink attached{.kind = "sockmap",
+                        .target = target,
+                        .descriptors = {},
+                        .kernelId = {},
+                        .detachBy = DetachBy::programDetach,
+                        .attachType = bpf_program__expected_attach_type(request.loaded())};
+  attached.descriptors.push_back(map.duplicate());
+  attached.descriptors.push_back(program.duplicate());
+  if (!attached.descriptors.front() || !attached.descriptors.back()) {
+    return request.refused(target, errno);
+  }
+  if (const int error = bpf_prog_attach(program.get(), map.get(), attached.attachType, 0); error < 0) {
+    return request.refused(target, -error);
+  }
+  return attached;
+}
+
+} // namespace
+
 Outcome<AttachedLink> attachSockmap(AttachRequest& request) {
   if (auto allowed = request.allowOnly({"map"}); !allowed) {
     return std::unexpected(std::move(allowed.error()));
@@ -120,7 +144,12 @@ Outcome<AttachedLink> attachSockmap(AttachRequest& request) {
   if (request.onlyChecking()) {
     return request.checked("sockmap", "map " + *name);
   }
-  return request.finish("sockmap", "map " + *name, bpf_program__attach_sockmap(request.loaded(), bpf_map__fd(*map)));
+  const BorrowedFd descriptor(bpf_map__fd(*map));
+  LinkHandle link(bpf_program__attach_sockmap(request.loaded(), descriptor.get()));
+  if (!link && errno == EINVAL) {
+    return attachToMapItself(request, "map " + *name, descriptor);
+  }
+  return request.finish("sockmap", "map " + *name, link.release());
 }
 
 Outcome<AttachedLink> attachSocketFilter(AttachRequest& request) {

@@ -104,6 +104,9 @@ nlohmann::json describeLink(const std::string& program, AttachedLink link, JobRe
     described["kernelId"] = *link.kernelId;
   }
   described["detachBySocketOption"] = link.detachBy == DetachBy::socketOption;
+  if (link.detachBy == DetachBy::programDetach) {
+    described["programDetach"] = static_cast<std::uint32_t>(link.attachType);
+  }
   if (link.filter) {
     described["filter"] = toJson(*link.filter);
     if (link.networkNamespace) {

@@ -51,6 +51,8 @@ struct Link {
   std::vector<UniqueFd> descriptors;
   /// Whether the descriptors are sockets that the program has to be taken off, as closing them does not.
   bool detachBySocketOption = false;
+  /// For BPF_PROG_DETACH: the attach type; the descriptors are the map and the program then.
+  std::optional<std::uint32_t> programDetach = {};
   /// A filter of tc, which nothing keeps attached but that nobody removes it; and the network namespace that it is in,
   /// unless that is the daemon's own.
   std::optional<loader::TcFilter> filter = {};

@@ -45,6 +45,9 @@ void HeldObjects::release(registry::Object object, std::function<void()> then) {
   for (registry::Link& link : object.links) {
     nlohmann::json entry;
     entry["detachBySocketOption"] = link.detachBySocketOption;
+    if (link.programDetach) {
+      entry["programDetach"] = *link.programDetach;
+    }
     entry["descriptors"] = nlohmann::json::array();
     for (UniqueFd& descriptor : link.descriptors) {
       entry["descriptors"].push_back(descriptors.size());

@@ -104,6 +104,9 @@ class AnswerReader {
       link.kernelId = number<std::uint32_t>(*id);
     }
     link.detachBySocketOption = json.at("detachBySocketOption").get<bool>();
+    if (const auto type = json.find("programDetach"); type != json.end()) {
+      link.programDetach = number<std::uint32_t>(*type);
+    }
     if (const auto filter = json.find("filter"); filter != json.end()) {
       link.filter = loader::tcFilterOf(*filter);
       if (const auto index = filter->find("namespaceDescriptor"); index != filter->end()) {

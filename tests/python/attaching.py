@@ -1,7 +1,21 @@
 """What the attach tests share: the life of one attachment."""
+import json
+import os
+
 import bpf
 from btfd_client import VarlinkError
 from harness import DaemonTest, object_path
+
+
+# A directory. What is found out of the kernel goes to attach.jsonl there, for tests/vm/attach-table.
+RESULTS = os.environ.get("BTFD_TEST_RESULTS")
+
+
+def note(name, program, outcome, **more):
+    """Writes down that program of a test object "works" or is "refused" on this kernel."""
+    if RESULTS:
+        with open(os.path.join(RESULTS, "attach.jsonl"), "a", encoding="utf-8") as f:
+            f.write(json.dumps({"object": name, "program": program, "outcome": outcome, **more}) + "\n")
 
 
 class AttachTest(DaemonTest):
@@ -37,6 +51,8 @@ class AttachTest(DaemonTest):
         trigger()
         self.assertEqual(count(), before, "it ran after it was detached")
         self.client.call("io.btfd.Unload", {"objectId": loaded["id"]})
+        section = next(each["section"] for each in loaded["programs"] if each["name"] == program)
+        note(name, program, "works", section=section, kind=link["kind"])
         return link
 
     def runs_when_attached_at_load(self, name, program, trigger, target=None, descriptors=()):
@@ -57,10 +73,12 @@ class AttachTest(DaemonTest):
         try:
             loaded = self.load(name)["object"]
         except VarlinkError as e:
+            note(name, program, "refused", reason=e.parameters.get("message"))
             return self.check_reason(e, "io.btfd.LoadFailed")
         try:
             link = self.attach(loaded, program, target)["link"]
         except VarlinkError as e:
+            note(name, program, "refused", reason=e.parameters.get("message"))
             return self.check_reason(e, "io.btfd.AttachFailed")
         self.client.call("io.btfd.Detach", {"linkId": link["id"]})
         self.client.call("io.btfd.Unload", {"objectId": loaded["id"]})
