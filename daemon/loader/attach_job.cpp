@@ -105,9 +105,11 @@ void runReleaseJob(const nlohmann::json& request, RequestDescriptors& descriptor
       }
     }
     if (const auto type = link.find("programDetach"); type != link.end() && indexes.size() == 2) {
-      const BorrowedFd map = descriptors.held(indexes.front());
-      const BorrowedFd program = descriptors.held(indexes.back());
-      bpf_prog_detach2(program.get(), map.get(), static_cast<enum bpf_attach_type>(type->get<std::uint32_t>()));
+      const auto map = descriptors.take(indexes.front(), "links");
+      const auto program = descriptors.take(indexes.back(), "links");
+      if (map && program) {
+        bpf_prog_detach2(program->get(), map->get(), static_cast<enum bpf_attach_type>(type->get<std::uint32_t>()));
+      }
     }
   }
 }

@@ -3,6 +3,7 @@ import ctypes
 import errno
 import os
 import platform
+import re
 import struct
 
 _SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "s390x": 351, "ppc64le": 361}
@@ -35,6 +36,11 @@ def _number(descriptor):
 
 
 # ---- What exists -----------------------------------------------------------------------------------------------------
+
+def kernel_version():
+    """Of the running kernel, as (major, minor)."""
+    return tuple(int(part) for part in re.match(r"(\d+)\.(\d+)", os.uname().release).groups())
+
 
 def ids(kind):
     """Kernel ids of all programs, maps or links."""

@@ -3,6 +3,7 @@ test's own."""
 import contextlib
 import socket
 import struct
+import unittest
 
 import bpf
 from attaching import AttachTest
@@ -322,6 +323,7 @@ class SkMsg(SockmapTest):
             self.attach(loaded, "on_message", {"map": "counter"})
 
 
+@unittest.skipIf(bpf.kernel_version() < (5, 15), "Linux 5.10 locks up (seen with 5.10.223, in the middle of this)")
 class SkSkb(SockmapTest):
     def test_runs_while_attached(self):
         reply = self.load("sk_skb", wantDescriptors=True)
