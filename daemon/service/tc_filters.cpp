@@ -14,7 +14,7 @@ namespace btfd::service {
 namespace {
 
 /// How often a job to remove filters is given to another worker when one is lost.
-constexpr int kAttempts = 3;
+constexpr int kAttempts = 10;
 
 bool samePlace(const loader::TcFilter& one, const loader::TcFilter& other) {
   return one.networkNamespace == other.networkNamespace && one.interface == other.interface &&
