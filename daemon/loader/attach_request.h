@@ -4,6 +4,7 @@
 
 #include <bpf/bpf.h>
 
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -100,6 +101,15 @@ class AttachRequest {
 
   /// That of field `networkNamespace` or `networkNamespacePid`, if there is one of them.
   [[nodiscard]] Outcome<std::optional<GivenNetworkNamespace>> networkNamespace() const;
+
+  /// Where among the programs that are there: BPF_F_BEFORE or BPF_F_AFTER, and BPF_F_ID if `id` names one of them.
+  struct Anchor {
+    std::uint32_t flags = 0;
+    std::uint32_t id = 0;
+  };
+
+  /// Of fields `before` and `after`; flags are 0 if neither is there.
+  [[nodiscard]] Outcome<Anchor> anchor() const;
 
   /// What libbpf has warned of so far.
   [[nodiscard]] std::vector<std::string> warnings() const {
