@@ -105,6 +105,11 @@ std::optional<std::uint64_t> AttachRequest::number(const char* field) const {
                                      : static_cast<std::uint64_t>(found->get<std::int64_t>());
 }
 
+bool AttachRequest::flag(const char* field) const {
+  const auto found = target_.find(field);
+  return found != target_.end() && found->is_boolean() && found->get<bool>();
+}
+
 const nlohmann::json* AttachRequest::structure(const char* field) const {
   const auto found = target_.find(field);
   return found == target_.end() || !found->is_object() ? nullptr : &*found;

@@ -76,6 +76,8 @@ class AttachRequest {
   /// The field's value, or nothing if it is absent or of another type.
   [[nodiscard]] std::optional<std::string> text(const char* field) const;
   [[nodiscard]] std::optional<std::uint64_t> number(const char* field) const;
+  /// Whether the field is there and true.
+  [[nodiscard]] bool flag(const char* field) const;
   [[nodiscard]] const nlohmann::json* structure(const char* field) const;
 
   /// Whether the field is there.

@@ -99,9 +99,9 @@ loader::Outcome<void> UpdateMethod::begin(const std::shared_ptr<Request>& reques
 loader::Outcome<void> UpdateMethod::updateLink(const std::shared_ptr<Request>& request, const registry::Link& link) {
   if (link.descriptors.size() != 1) {
     nlohmann::json parameters;
-    parameters["message"] =
-        "link " + std::to_string(link.id) + " of kind " + link.kind +
-        " is one for each CPU, which cannot be updated at once; attach the new program, then detach it";
+    parameters["message"] = "link " + std::to_string(link.id) + " of kind " + link.kind +
+                            " is not one link of the kernel's, so that it cannot be updated at once; attach the new "
+                            "program, then detach it";
     parameters["program"] = request->program;
     parameters["errno"] = EOPNOTSUPP;
     parameters["errnoName"] = "EOPNOTSUPP";

@@ -44,6 +44,19 @@ Result<json> readNumber(std::string_view value) {
   return json(number);
 }
 
+/// The same, or a negative one.
+Result<json> readSigned(std::string_view value) {
+  if (!value.starts_with('-')) {
+    return readNumber(value);
+  }
+  auto number = readNumber(value.substr(1));
+  return number ? Result<json>(json(-number->get<std::int64_t>())) : number;
+}
+
+Result<json> readTrue(std::string_view value) {
+  return value == "true" ? Result<json>(json(true)) : fail("can only be true");
+}
+
 Result<json> readText(std::string_view value) {
   return json(std::string(value));
 }
@@ -147,8 +160,11 @@ constexpr std::array kKeys{
     Key{"before", "WHICH", "for tcx, netkit, cgroup: all, link/ID, kernelLink/ID or kernelProgram/ID", readAnchor},
     Key{"after", "WHICH", "likewise", readAnchor},
     Key{"tcForm", "FORM", "tcx (a link, Linux 6.6) or tc (a filter on clsact)", readTcForm},
-    Key{"priority", "N", "of a tc filter; the lower, the earlier", readNumber},
+    Key{"priority", "N", "of a tc filter or for netfilter; the lower, the earlier", readSigned},
     Key{"handle", "N", "of a tc filter", readNumber},
+    Key{"hook", "HOOK", "for netfilter: prerouting, input, forward, output, postrouting", readText},
+    Key{"protocolFamily", "FAMILY", "for netfilter: ipv4 or ipv6", readText},
+    Key{"defragment", "true", "for netfilter: put fragments together before", readTrue},
     Key{"xdpMode", "MODE", "native, generic or offload", readXdpMode},
     Key{"cgroup", "PATH", "directory of a cgroup v2", readPath},
     Key{"networkNamespace", "NAME|PATH", "for xdp, tcx, tc, sk_lookup and flow_dissector; a name is one of /run/netns",
