@@ -164,6 +164,25 @@ Outcome<AttachedLink> planFilter(AttachRequest& request, FoundInterface& interfa
                       .networkNamespace = interface.takeNetworkNamespace()};
 }
 
+/// The XDP program that the interface has, as a sentence's end; empty if there is none to be seen.
+std::string xdpProgramOf(int interface) {
+  LIBBPF_OPTS(bpf_xdp_query_opts, query);
+  if (bpf_xdp_query(interface, 0, &query) < 0) {
+    return {};
+  }
+  for (const std::uint32_t id : {query.prog_id, query.drv_prog_id, query.skb_prog_id, query.hw_prog_id}) {
+    if (id == 0) {
+      continue;
+    }
+    const UniqueFd program(bpf_prog_get_fd_by_id(id));
+    struct bpf_prog_info info{};
+    __u32 length = sizeof(info);
+    const bool known = program && bpf_prog_get_info_by_fd(program.get(), &info, &length) == 0;
+    return "; it is program " + std::to_string(id) + (known ? " '" + std::string(info.name) + "'" : "");
+  }
+  return {};
+}
+
 /// Attaches by a link that has a place among others.
 Outcome<AttachedLink> linkInOrder(const AttachRequest& request, std::string_view kind, const std::string& target,
                                   int interface, enum bpf_attach_type type, const AttachRequest::Reason& reason) {
@@ -207,8 +226,9 @@ Outcome<AttachedLink> attachXdp(AttachRequest& request) {
   if (request.onlyChecking()) {
     return request.checked("xdp", target);
   }
-  return request.createLink("xdp", target, interface.index(), BPF_XDP, options,
-                            [&](int code) { return whyNoXdp(mode, code); });
+  return request.createLink("xdp", target, interface.index(), BPF_XDP, options, [&](int code) {
+    return whyNoXdp(mode, code) + (code == EBUSY || code == EEXIST ? xdpProgramOf(interface.index()) : "");
+  });
 }
 
 Outcome<AttachedLink> attachTrafficControl(AttachRequest& request) {
