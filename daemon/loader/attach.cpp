@@ -52,6 +52,8 @@ Outcome<AttachedLink> dispatch(AttachRequest& request) {
   case BPF_PROG_TYPE_SK_LOOKUP:
   case BPF_PROG_TYPE_FLOW_DISSECTOR:
     return attachNetworkNamespace(request);
+  case BPF_PROG_TYPE_NETFILTER:
+    return attachNetfilter(request);
   case BPF_PROG_TYPE_SK_MSG:
   case BPF_PROG_TYPE_SK_SKB:
     return attachSockmap(request);

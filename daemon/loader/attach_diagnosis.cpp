@@ -144,6 +144,20 @@ std::string whyNoXdp(std::string_view mode, int code) {
   return {};
 }
 
+std::string whyNoOrder(int code) {
+  return code == ENOENT ? "no such program or link is attached there to be before or after" : "";
+}
+
+std::string whyNoNetkit(int code) {
+  if (code == ENXIO) {
+    return "the interface is no netkit device";
+  }
+  if (code == EACCES) {
+    return "the interface is the peer of a netkit pair; programs, also those for the peer, are attached by the primary";
+  }
+  return code == EINVAL ? "this kernel may have no netkit (CONFIG_NETKIT, Linux 6.7)" : whyNoOrder(code);
+}
+
 std::string whyNoTcFilter(std::uint32_t priority, int code) {
   if (code == ENOENT) {
     return "this kernel has no clsact qdisc or no BPF filters (CONFIG_NET_SCH_INGRESS, CONFIG_NET_CLS_BPF)";

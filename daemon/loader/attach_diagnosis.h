@@ -43,6 +43,11 @@ std::string whyNoRawTracepoint(std::string_view name, int code);
 /// `mode` as in AttachTarget.
 std::string whyNoXdp(std::string_view mode, int code);
 
+/// Where a place before or after others was asked for.
+std::string whyNoOrder(int code);
+
+std::string whyNoNetkit(int code);
+
 std::string whyNoTcFilter(std::uint32_t priority, int code);
 
 std::string whyNoPerfEvent(const PerfEvent& event, int code);

@@ -9,7 +9,7 @@ namespace btfd::loader {
 
 Outcome<AttachedLink> attachXdp(AttachRequest& request);
 
-/// Programs of section tc and tcx: by a link of Linux 6.6 and later, or as a filter of tc, which is planned.
+/// Programs of sections tc, tcx and netkit: by a link of Linux 6.6 and later, or as a filter of tc, which is planned.
 Outcome<AttachedLink> attachTrafficControl(AttachRequest& request);
 
 } // namespace btfd::loader

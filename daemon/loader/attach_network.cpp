@@ -1,5 +1,6 @@
 #include "attach_network.h"
 
+#include "attach_diagnosis.h"
 #include "network_namespace.h"
 
 #include <cerrno>
@@ -35,7 +36,7 @@ bool isSocket(BorrowedFd file) {
 } // namespace
 
 Outcome<AttachedLink> attachCgroup(AttachRequest& request) {
-  if (auto allowed = request.allowOnly({"cgroup", "targetFileDescriptor"}); !allowed) {
+  if (auto allowed = request.allowOnly({"cgroup", "targetFileDescriptor", "before", "after"}); !allowed) {
     return std::unexpected(std::move(allowed.error()));
   }
   const auto directory = request.text("cgroup");
@@ -57,11 +58,22 @@ Outcome<AttachedLink> attachCgroup(AttachRequest& request) {
     }
     cgroup = *given;
   }
+  const auto anchor = request.anchor();
+  if (!anchor) {
+    return std::unexpected(anchor.error());
+  }
   const std::string target = "cgroup " + directory.value_or("given as descriptor");
   if (request.onlyChecking()) {
     return isCgroup(cgroup) ? request.checked("cgroup", target) : request.refused(target, EBADF);
   }
-  return request.finish("cgroup", target, bpf_program__attach_cgroup(request.loaded(), cgroup.get()));
+  LIBBPF_OPTS(bpf_cgroup_opts, options, .flags = anchor->flags, .relative_id = anchor->id);
+  const auto reason = [&](int code) {
+    return code == EINVAL && anchor->flags != 0
+               ? "this kernel may not order the programs of a cgroup, or what is named is no link"
+               : whyNoOrder(code);
+  };
+  return request.finish("cgroup", target, bpf_program__attach_cgroup_opts(request.loaded(), cgroup.get(), &options),
+                        reason);
 }
 
 Outcome<AttachedLink> attachNetworkNamespace(AttachRequest& request) {

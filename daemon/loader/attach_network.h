@@ -12,6 +12,8 @@ Outcome<AttachedLink> attachCgroup(AttachRequest& request);
 /// sk_lookup and flow_dissector.
 Outcome<AttachedLink> attachNetworkNamespace(AttachRequest& request);
 
+Outcome<AttachedLink> attachNetfilter(AttachRequest& request);
+
 /// sk_msg and sk_skb.
 Outcome<AttachedLink> attachSockmap(AttachRequest& request);
 

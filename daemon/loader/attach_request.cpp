@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -104,6 +105,11 @@ std::optional<std::uint64_t> AttachRequest::number(const char* field) const {
                                      : static_cast<std::uint64_t>(found->get<std::int64_t>());
 }
 
+bool AttachRequest::flag(const char* field) const {
+  const auto found = target_.find(field);
+  return found != target_.end() && found->is_boolean() && found->get<bool>();
+}
+
 const nlohmann::json* AttachRequest::structure(const char* field) const {
   const auto found = target_.find(field);
   return found == target_.end() || !found->is_object() ? nullptr : &*found;
@@ -158,6 +164,34 @@ Outcome<std::optional<AttachRequest::GivenNetworkNamespace>> AttachRequest::netw
     return invalidParameter(path(field), std::move(opened.error().message));
   }
   return GivenNetworkNamespace{.descriptor = std::move(*opened), .words = std::move(words)};
+}
+
+Outcome<AttachRequest::Anchor> AttachRequest::anchor() const {
+  const nlohmann::json* before = structure("before");
+  const nlohmann::json* after = structure("after");
+  if (before != nullptr && after != nullptr) {
+    return invalidParameter(path("after"), "cannot be there together with before");
+  }
+  if (before == nullptr && after == nullptr) {
+    return Anchor{};
+  }
+  const nlohmann::json& anchor = before != nullptr ? *before : *after;
+  const std::string field = path(before != nullptr ? "before" : "after");
+  if (anchor.size() > 1) {
+    return invalidParameter(field, "names more than one");
+  }
+  Anchor read{.flags = before != nullptr ? BPF_F_BEFORE : BPF_F_AFTER};
+  for (const auto& [key, id] : anchor.items()) {
+    if (!id.is_number_integer() || id <= 0 || id > std::numeric_limits<std::uint32_t>::max()) {
+      return invalidParameter(field + "." + key, "is no id of the kernel's");
+    }
+    read.id = id.get<std::uint32_t>();
+    read.flags |= BPF_F_ID;
+    if (key == "kernelLinkId") {
+      read.flags |= BPF_F_LINK;
+    }
+  }
+  return read;
 }
 
 std::unexpected<Failure> AttachRequest::refused(const std::string& target, int code, const Reason& reason) const {

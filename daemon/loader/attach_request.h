@@ -4,6 +4,7 @@
 
 #include <bpf/bpf.h>
 
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -75,6 +76,8 @@ class AttachRequest {
   /// The field's value, or nothing if it is absent or of another type.
   [[nodiscard]] std::optional<std::string> text(const char* field) const;
   [[nodiscard]] std::optional<std::uint64_t> number(const char* field) const;
+  /// Whether the field is there and true.
+  [[nodiscard]] bool flag(const char* field) const;
   [[nodiscard]] const nlohmann::json* structure(const char* field) const;
 
   /// Whether the field is there.
@@ -100,6 +103,15 @@ class AttachRequest {
 
   /// That of field `networkNamespace` or `networkNamespacePid`, if there is one of them.
   [[nodiscard]] Outcome<std::optional<GivenNetworkNamespace>> networkNamespace() const;
+
+  /// Where among the programs that are there: BPF_F_BEFORE or BPF_F_AFTER, and BPF_F_ID if `id` names one of them.
+  struct Anchor {
+    std::uint32_t flags = 0;
+    std::uint32_t id = 0;
+  };
+
+  /// Of fields `before` and `after`; flags are 0 if neither is there.
+  [[nodiscard]] Outcome<Anchor> anchor() const;
 
   /// What libbpf has warned of so far.
   [[nodiscard]] std::vector<std::string> warnings() const {

@@ -7,6 +7,7 @@
 #include "descriptors.h"
 #include "load_job.h"
 #include "tc_job.h"
+#include "update_job.h"
 
 #include <cerrno>
 #include <csignal>
@@ -143,6 +144,12 @@ class Worker {
     }
     if (kind == "tcDetach") {
       return runTcDetachJob(request, descriptors);
+    }
+    if (kind == "tcReplace") {
+      return runTcReplaceJob(request, descriptors);
+    }
+    if (kind == "update") {
+      return runUpdateJob(request, descriptors);
     }
     return kind == "describe" ? runDescribeJob(request, descriptors) : runAttachJob(request, descriptors);
   }

@@ -1,5 +1,6 @@
 #include "attach_method.h"
 
+#include "anchors.h"
 #include "answers.h"
 #include "base/text.h"
 #include "load_request.h"
@@ -74,6 +75,12 @@ void AttachMethod::call(varlink::Call call) {
     return;
   }
   nlohmann::json parameters = call.takeParameters();
+  if (const auto target = parameters.find("target"); target != parameters.end()) {
+    if (const auto invalid = resolveAnchors(*target, "target", objects_.registry())) {
+      call.invalidParameter(invalid->field, invalid->reason);
+      return;
+    }
+  }
   const auto name = parameters.at("program").get<std::string>();
   const varlink::Peer peer = call.peer();
   std::vector<UniqueFd> descriptors = takeAllDescriptors(call);

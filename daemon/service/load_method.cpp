@@ -1,5 +1,6 @@
 #include "load_method.h"
 
+#include "anchors.h"
 #include "answers.h"
 #include "inline_object.h"
 #include "load_request.h"
@@ -81,6 +82,10 @@ void LoadMethod::call(varlink::Call call) {
     return;
   }
   nlohmann::json parameters = call.takeParameters();
+  if (const auto invalid = resolveAnchorsOfLoad(parameters, objects_.registry())) {
+    call.invalidParameter(invalid->field, invalid->reason);
+    return;
+  }
   std::vector<UniqueFd> descriptors = takeAllDescriptors(call);
   if (const auto inlined = parameters.find("object"); inlined != parameters.end()) {
     auto memfd = decodeInlineObject(inlined->get_ref<const std::string&>());

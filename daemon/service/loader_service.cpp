@@ -17,7 +17,8 @@ LoaderService::LoaderService(Parts parts)
     : policy_(parts.policy), kernelBtf_(parts.kernelBtf), events_(parts.events),
       objects_(parts.config.bpffs, parts.workers, parts.events), jobs_(parts.workers, parts.kernelBtf),
       load_(parts.config, parts.kernelBtf, objects_, jobs_, parts.events),
-      attach_(parts.config, parts.policy, objects_, jobs_, parts.events), check_(parts.config, jobs_),
+      attach_(parts.config, parts.policy, objects_, jobs_, parts.events),
+      update_(parts.config, parts.policy, objects_, parts.workers, parts.events), check_(parts.config, jobs_),
       describe_(parts.config, objects_.registry(), jobs_), list_(objects_.registry()) {}
 
 void LoaderService::addTo(varlink::Service& service) {
@@ -26,6 +27,7 @@ void LoaderService::addTo(varlink::Service& service) {
   };
   service.add("io.btfd", "Load", [this](varlink::Call call) { load_.call(std::move(call)); });
   service.add("io.btfd", "Attach", [this](varlink::Call call) { attach_.call(std::move(call)); });
+  service.add("io.btfd", "Update", [this](varlink::Call call) { update_.call(std::move(call)); });
   service.add("io.btfd", "Check", [this](varlink::Call call) { check_.call(std::move(call)); });
   service.add("io.btfd", "Describe", [this](varlink::Call call) { describe_.call(std::move(call)); });
   service.add("io.btfd", "List", [this](varlink::Call call) { list_.call(std::move(call)); });

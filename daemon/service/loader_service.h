@@ -11,6 +11,7 @@
 #include "list_method.h"
 #include "load_method.h"
 #include "policy/policy.h"
+#include "update_method.h"
 #include "varlink/call.h"
 #include "varlink/service.h"
 #include "worker_pool.h"
@@ -53,6 +54,7 @@ class LoaderService {
   JobSubmission jobs_;
   LoadMethod load_;
   AttachMethod attach_;
+  UpdateMethod update_;
   CheckMethod check_;
   DescribeMethod describe_;
   ListMethod list_;

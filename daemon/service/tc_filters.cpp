@@ -14,7 +14,7 @@ namespace btfd::service {
 namespace {
 
 /// How often a job to remove filters is given to another worker when one is lost.
-constexpr int kAttempts = 3;
+constexpr int kAttempts = 10;
 
 bool samePlace(const loader::TcFilter& one, const loader::TcFilter& other) {
   return one.networkNamespace == other.networkNamespace && one.interface == other.interface &&
@@ -222,6 +222,74 @@ void TcFilters::undo(const std::shared_ptr<Attaching>& attaching, loader::Failur
   }
   removing->then = [done = std::move(attaching->done), kept = std::move(failure)] { done(std::unexpected(kept)); };
   removeAll(removing);
+}
+
+// ---- Replacing their programs
+// ----------------------------------------------------------------------------------------
+
+struct TcFilters::Replacing {
+  Replacement wanted;
+  Party party;
+  std::chrono::milliseconds deadline{};
+  Done done;
+  int attempts = 0;
+};
+
+void TcFilters::replace(Replacement replacement, Party party, std::chrono::milliseconds deadline, Done done) {
+  auto replacing = std::make_shared<Replacing>(
+      Replacing{.wanted = std::move(replacement), .party = party, .deadline = deadline, .done = std::move(done)});
+  takeTurn([this, replacing] { replaceOne(replacing); });
+}
+
+void TcFilters::replaceOne(const std::shared_ptr<Replacing>& replacing) {
+  registry::Link* link = replacing->wanted.find();
+  if (link == nullptr || !link->filter) {
+    const auto done = std::move(replacing->done);
+    done({}); // it looks for the link itself
+    endTurn();
+    return;
+  }
+  // Until the answer comes it may be either.
+  if (replacing->attempts == 0) {
+    link->filter->programs.push_back(replacing->wanted.programId);
+  }
+  Job job{.body = {}, .descriptors = {}, .party = replacing->party, .deadline = replacing->deadline, .done = {}};
+  auto entry = entryOf(*link->filter, link->networkNamespace, job.descriptors);
+  UniqueFd program = BorrowedFd(replacing->wanted.program).duplicate();
+  if (!entry || !program) {
+    replaced(replacing, std::unexpected(failureOf(entry ? btfd::Error::fromErrno("no descriptor for a program", errno)
+                                                        : entry.error())));
+    return;
+  }
+  job.body = std::move(*entry);
+  job.body["job"] = "tcReplace";
+  job.body["ofClient"] = 0;
+  job.body["program"] = replacing->wanted.name;
+  job.body["target"] = link->target;
+  job.body["programDescriptor"] = job.descriptors.size();
+  job.descriptors.push_back(std::move(program));
+  job.done = [this, replacing](const loader::Outcome<loader::ChannelMessage>& outcome, const Job&) {
+    if (!outcome && outcome.error().error == "io.btfd.WorkerLost" && ++replacing->attempts < kAttempts) {
+      replaceOne(replacing); // whether it was done or not, the same again does no harm
+    } else {
+      replaced(replacing, outcome ? loader::Outcome<void>{} : std::unexpected(outcome.error()));
+    }
+  };
+  workers_.submit(std::move(job));
+}
+
+void TcFilters::replaced(const std::shared_ptr<Replacing>& replacing, const loader::Outcome<void>& outcome) {
+  registry::Link* link = replacing->wanted.find();
+  if (link != nullptr && link->filter) {
+    if (outcome) {
+      link->filter->programs = {replacing->wanted.programId};
+    } else if (outcome.error().error == "io.btfd.AttachFailed") {
+      link->filter->programs.pop_back();
+    }
+  }
+  const auto done = std::move(replacing->done);
+  done(outcome);
+  endTurn();
 }
 
 // ---- Removing them

@@ -48,6 +48,18 @@ class TcFilters {
   /// Makes the filters, all or none; on failure the links have none any more. `done` is never called from within.
   void attach(std::vector<Planned> planned, Party party, std::chrono::milliseconds deadline, Done done);
 
+  /// Another program for a filter.
+  struct Replacement {
+    /// The link, or null if it is gone by the time.
+    std::function<registry::Link*()> find;
+    UniqueFd program;
+    std::uint32_t programId = 0;
+    std::string name;
+  };
+
+  /// Has a filter that is attached run another program, without a gap. `done` is never called from within.
+  void replace(Replacement replacement, Party party, std::chrono::milliseconds deadline, Done done);
+
   /// Removes filters, and calls `then`. What cannot be removed is logged.
   void remove(std::vector<Filter> filters, Party party, std::function<void()> then);
 
@@ -57,6 +69,7 @@ class TcFilters {
  private:
   struct Attaching;
   struct Removing;
+  struct Replacing;
 
   /// An interface: numbers of its network namespace and of its own.
   using Interface = std::pair<std::uint64_t, int>;
@@ -78,6 +91,8 @@ class TcFilters {
   void undo(const std::shared_ptr<Attaching>& attaching, loader::Failure failure);
   loader::Outcome<void> choosePlace(registry::Link& link);
   void forget(const loader::TcFilter& place);
+  void replaceOne(const std::shared_ptr<Replacing>& replacing);
+  void replaced(const std::shared_ptr<Replacing>& replacing, const loader::Outcome<void>& outcome);
   void removeAll(const std::shared_ptr<Removing>& removing);
 
   WorkerPool& workers_;

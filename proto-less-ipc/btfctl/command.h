@@ -69,6 +69,7 @@ class Command {
 std::unique_ptr<Command> loadCommand(CLI::App& parent);
 std::unique_ptr<Command> unloadCommand(CLI::App& parent);
 std::unique_ptr<Command> attachCommand(CLI::App& parent);
+std::unique_ptr<Command> updateCommand(CLI::App& parent);
 std::unique_ptr<Command> detachCommand(CLI::App& parent);
 std::unique_ptr<Command> listCommand(CLI::App& parent);
 std::unique_ptr<Command> showCommand(CLI::App& parent);

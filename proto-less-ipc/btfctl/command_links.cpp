@@ -118,10 +118,57 @@ class DetachCommand : public Command {
   std::string link_;
 };
 
+class UpdateCommand : public Command {
+ public:
+  explicit UpdateCommand(CLI::App& parent)
+      : Command(parent, "update", "Have a link run another program, without a gap",
+                "  btfctl update 12 8 drop_udp\n"
+                "      link 12 runs program drop_udp of object 8 in place of its own\n"
+                "\n"
+                "The link belongs to that object then, and lives as long as it does. For links of network and cgroup\n"
+                "programs; those of probes and tracepoints the kernel does not update.\n") {
+    argument("LINK", link_, "Id of the link");
+    argument("OBJECT", object_, "Id or name of the object that has the new program");
+    argument("PROGRAM", program_, "Name of the new program");
+  }
+
+  [[nodiscard]] std::string subject() const override { return "update " + link_; }
+
+  Outcome<int> run(const Context& context) override {
+    auto id = parseId("link id", link_);
+    if (!id) {
+      return std::unexpected(std::move(id).error());
+    }
+    auto daemon = Daemon::connect(context.socket);
+    if (!daemon) {
+      return std::unexpected(std::move(daemon).error());
+    }
+    auto object = findObject(*daemon, object_);
+    if (!object) {
+      return std::unexpected(std::move(object).error());
+    }
+    auto reply = daemon->call("Update", {{"linkId", *id}, {"objectId", *object}, {"program", program_}});
+    if (!reply) {
+      return std::unexpected(std::move(reply).error());
+    }
+    context.print(*reply, linksView(json::array({field(*reply, "link")}), terminalWidth()));
+    return 0;
+  }
+
+ private:
+  std::string link_;
+  std::string object_;
+  std::string program_;
+};
+
 } // namespace
 
 std::unique_ptr<Command> attachCommand(CLI::App& parent) {
   return std::make_unique<AttachCommand>(parent);
+}
+
+std::unique_ptr<Command> updateCommand(CLI::App& parent) {
+  return std::make_unique<UpdateCommand>(parent);
 }
 
 std::unique_ptr<Command> detachCommand(CLI::App& parent) {

@@ -24,7 +24,7 @@ _btfctl() {
   fi
   local words
   case $command in
-    "") words="load unload attach detach list show check relocate btf kernel monitor --version $globals" ;;
+    "") words="load unload attach update detach list show check relocate btf kernel monitor --version $globals" ;;
     load)
       words="--name --label --attach --attach-all --enable --disable --set --max-entries --reuse --kernel-btf --log-level --deadline
         --dry-run --stay --exec $globals"
@@ -46,6 +46,7 @@ _btfctl() {
     unload) words="$(_btfctl_objects) $globals" ;;
     attach) words="$(_btfctl_objects) --deadline $globals" ;;
     detach) words="$(_btfctl_links) $globals" ;;
+    update) words="$(_btfctl_links) $(_btfctl_objects) $globals" ;;
     list) words="--label --name $globals" ;;
     *) words=$globals ;;
   esac

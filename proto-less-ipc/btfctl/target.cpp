@@ -44,6 +44,19 @@ Result<json> readNumber(std::string_view value) {
   return json(number);
 }
 
+/// The same, or a negative one.
+Result<json> readSigned(std::string_view value) {
+  if (!value.starts_with('-')) {
+    return readNumber(value);
+  }
+  auto number = readNumber(value.substr(1));
+  return number ? Result<json>(json(-number->get<std::int64_t>())) : number;
+}
+
+Result<json> readTrue(std::string_view value) {
+  return value == "true" ? Result<json>(json(true)) : fail("can only be true");
+}
+
 Result<json> readText(std::string_view value) {
   return json(std::string(value));
 }
@@ -79,11 +92,25 @@ Result<json> readXdpMode(std::string_view value) {
 }
 
 Result<json> readDirection(std::string_view value) {
-  const std::vector<std::string> directions{"ingress", "egress"};
+  const std::vector<std::string> directions{"ingress", "egress", "primary", "peer"};
   if (std::ranges::find(directions, value) == directions.end()) {
     return fail("must be " + joinedWithOr(directions) + didYouMean(value, directions));
   }
   return readText(value);
+}
+
+/// "all", "link/12", "kernelLink/34" or "kernelProgram/56".
+Result<json> readAnchor(std::string_view value) {
+  if (value == "all") {
+    return json::object();
+  }
+  const std::size_t slash = value.find('/');
+  const std::string kind(value.substr(0, slash));
+  if (slash == std::string_view::npos || (kind != "link" && kind != "kernelLink" && kind != "kernelProgram")) {
+    return fail("must be all, link/ID (btfd's), kernelLink/ID or kernelProgram/ID");
+  }
+  auto id = readNumber(value.substr(slash + 1));
+  return id ? Result<json>(json{{kind + "Id", std::move(*id)}}) : id;
 }
 
 Result<json> readTcForm(std::string_view value) {
@@ -129,10 +156,15 @@ Result<json> readPerfEvent(std::string_view value) {
 constexpr std::array kKeys{
     Key{"tracepoint", "NAME", "raw tracepoint by name, tracepoint as category/name", readTracepoint},
     Key{"interface", "NAME", "network interface for xdp, tcx and tc", readText},
-    Key{"direction", "WAY", "ingress or egress, for SEC(\"tc\")", readDirection},
+    Key{"direction", "WAY", "ingress or egress, for SEC(\"tc\"); primary or peer of netkit", readDirection},
+    Key{"before", "WHICH", "for tcx, netkit, cgroup: all, link/ID, kernelLink/ID or kernelProgram/ID", readAnchor},
+    Key{"after", "WHICH", "likewise", readAnchor},
     Key{"tcForm", "FORM", "tcx (a link, Linux 6.6) or tc (a filter on clsact)", readTcForm},
-    Key{"priority", "N", "of a tc filter; the lower, the earlier", readNumber},
+    Key{"priority", "N", "of a tc filter or for netfilter; the lower, the earlier", readSigned},
     Key{"handle", "N", "of a tc filter", readNumber},
+    Key{"hook", "HOOK", "for netfilter: prerouting, input, forward, output, postrouting", readText},
+    Key{"protocolFamily", "FAMILY", "for netfilter: ipv4 or ipv6", readText},
+    Key{"defragment", "true", "for netfilter: put fragments together before", readTrue},
     Key{"xdpMode", "MODE", "native, generic or offload", readXdpMode},
     Key{"cgroup", "PATH", "directory of a cgroup v2", readPath},
     Key{"networkNamespace", "NAME|PATH", "for xdp, tcx, tc, sk_lookup and flow_dissector; a name is one of /run/netns",

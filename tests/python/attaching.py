@@ -1,6 +1,8 @@
 """What the attach tests share: the life of one attachment."""
+import contextlib
 import json
 import os
+import unittest
 
 import bpf
 from btfd_client import VarlinkError
@@ -83,6 +85,16 @@ class AttachTest(DaemonTest):
         self.client.call("io.btfd.Detach", {"linkId": link["id"]})
         self.client.call("io.btfd.Unload", {"objectId": loaded["id"]})
         return self.runs_while_attached(name, program, kind, trigger, target)
+
+    @contextlib.contextmanager
+    def skipped_where_lacking(self):
+        """Where the kernel does not know the kind of program or attachment, the test is skipped with its reason."""
+        try:
+            yield
+        except VarlinkError as e:
+            if e.name not in ("io.btfd.LoadFailed", "io.btfd.AttachFailed") or e.parameters["errnoName"] != "EINVAL":
+                raise
+            raise unittest.SkipTest("this kernel: %s" % e.parameters["message"]) from e
 
     def check_reason(self, error, name):
         self.assertEqual(error.name, name, error)

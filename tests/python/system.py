@@ -152,8 +152,7 @@ class VethPair:
     def __enter__(self):
         run("ip", "netns", "add", self.namespace_name)
         try:
-            run("ip", "link", "add", self.name, "type", "veth", "peer", "name", self.peer_name,
-                "netns", self.namespace_name)
+            self.add()
             run("ip", "addr", "add", self.address + "/24", "dev", self.name)
             run("ip", "link", "set", self.name, "up")
             for command in (("addr", "add", self.peer_address + "/24", "dev", self.peer_name),
@@ -167,6 +166,9 @@ class VethPair:
     def __exit__(self, *_):
         run("ip", "netns", "del", self.namespace_name)
         subprocess.run(["ip", "link", "del", self.name], stderr=subprocess.DEVNULL, check=False)
+
+    def add(self):
+        run("ip", "link", "add", self.name, "type", "veth", "peer", "name", self.peer_name, "netns", self.namespace_name)
 
     @contextlib.contextmanager
     def process(self):
@@ -193,6 +195,22 @@ class VethPair:
     def in_peer(self, function):
         """Runs function in a child process in the peer's network namespace."""
         return in_child(function, lambda: set_namespace(self.namespace, CLONE_NEWNET))
+
+
+class NetkitPair(VethPair):
+    """The same of netkit. RuntimeError where the kernel has none."""
+
+    def __init__(self):
+        super().__init__("btfd1", "10.98.0.1", "10.98.0.2")
+
+    def add(self):
+        def links():
+            return {link["ifname"] for link in json.loads(run("ip", "-j", "link", "show"))}
+
+        before = links()
+        run("ip", "link", "add", self.name, "type", "netkit")  # older ip(8) cannot name the peer
+        peer, = links() - before - {self.name}
+        run("ip", "link", "set", peer, "name", self.peer_name, "netns", self.namespace_name)
 
 
 def tool(name):

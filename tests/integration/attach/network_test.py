@@ -90,6 +90,7 @@ class Xdp(InterfaceTest):
         with self.refused("AttachFailed", program="pass") as refusal:
             self.attach(loaded, "pass", {"interface": self.pair.name})
         self.assertIn("another XDP program is attached", refusal.error.parameters["message"])
+        self.assertIn("it is program %d 'pass'" % loaded["programs"][0]["kernelId"], refusal.error.parameters["message"])
 
     def test_offload_is_for_few_drivers(self):
         loaded = self.load("xdp")["object"]

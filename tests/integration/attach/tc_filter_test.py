@@ -1,12 +1,15 @@
 """Filters of tc: no descriptor keeps them, so that it is the daemon that has to remove them, whatever happens."""
+import contextlib
 import os
+import random
 import re
 import signal
+import time
 import unittest
 
 import bpf
 from btfd_client import VarlinkError
-from harness import Daemon, eventually
+from harness import SLOW, Daemon, eventually
 from network_test import InterfaceTest
 from system import run, tool
 
@@ -194,28 +197,28 @@ class TcFilterEnds(TcFilterTest):
         self.assert_clean()
 
     def test_nothing_stays_of_a_worker_that_is_killed(self):
-        """At any moment: workers are killed all the time while filters are made and removed."""
+        """At any moment while filters are made and removed."""
         loaded = self.load("tc")["object"]
-        child = os.fork()
-        if child == 0:
-            while True:
-                for pid in self.daemon.workers():
-                    try:
-                        os.kill(pid, signal.SIGKILL)
-                    except ProcessLookupError:
-                        pass
-        self.addCleanup(os.waitpid, child, 0)
-        self.addCleanup(os.kill, child, signal.SIGKILL)
-        outcomes = {"attached": 0, "lost": 0}
+        chance = random.Random(1)
+        lost = 0
         for _ in range(60):
-            try:
-                link = self.attach(loaded, "classify", self.target)["link"]
-            except VarlinkError as e:
-                self.assertIn(e.name, ("io.btfd.WorkerLost", "io.btfd.Busy"), e)
-                outcomes["lost"] += 1
-                continue
-            outcomes["attached"] += 1
-            self.client.call("io.btfd.Detach", {"linkId": link["id"]})
-        print("\n    %s" % outcomes)
-        self.client.call("io.btfd.Unload", {"objectId": loaded["id"]})
-        self.assertEqual(self.filters(), [])
+            reply = self.while_workers_are_killed(chance, "io.btfd.Attach",
+                                                  {"objectId": loaded["id"], "program": "classify", "target": self.target})
+            lost += reply is None
+            if reply is not None:
+                self.while_workers_are_killed(chance, "io.btfd.Detach", {"linkId": reply["link"]["id"]})
+            self.assertEqual(self.filters(), [])
+        print("\n    %d of 60 were lost" % lost)
+
+    def while_workers_are_killed(self, chance, method, parameters):
+        """Calls; the reply, or nothing if the worker was lost."""
+        self.client.send(method, parameters)
+        time.sleep(chance.uniform(0, 0.004 * SLOW))
+        for pid in self.daemon.workers():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            return self.client.receive()
+        except VarlinkError as e:
+            self.assertIn(e.name, ("io.btfd.WorkerLost", "io.btfd.Busy"), e)
+            return None

@@ -384,6 +384,11 @@ class OtherCommandsTest(CommandTest):
         self.assertEqual([call.parameters for call in daemon.calls], [{"objectId": 7}, {"linkId": 12}, {"linkId": 12}])
         self.run_btfctl("detach", "twelve", status=2)
 
+    def test_update_prints_the_link(self):
+        daemon = self.daemon(Update=[reply(link=LINK)])
+        self.assertIn("on_exec", self.run_btfctl("update", "12", "7", "on_exec").stdout)
+        self.assertEqual(daemon.calls[-1].parameters, {"linkId": 12, "objectId": 7, "program": "on_exec"})
+
     def test_attach_prints_the_link(self):
         daemon = self.daemon(Attach=[reply(link=LINK)])
         done = self.run_btfctl("attach", "7", "on_exec")
@@ -495,7 +500,7 @@ class ExitStatusTest(CommandTest):
 
     def test_help_teaches_by_example_and_documents_exit_statuses(self):
         self.assertIn("Exit status:", self.run_btfctl("--help").stdout)
-        for command in ("load", "unload", "attach", "detach", "list", "show", "check", "kernel", "monitor"):
+        for command in ("load", "unload", "attach", "update", "detach", "list", "show", "check", "kernel", "monitor"):
             with self.subTest(command=command):
                 self.assertIn(f"Examples:\n  btfctl {command}", self.run_btfctl(command, "--help").stdout)
 

@@ -65,7 +65,7 @@ TEST(TakeObject, AFilterHasItsPlaceAndItsNamespace) {
   link["descriptors"] = nlohmann::json::array();
   link["filter"] =
       loader::toJson({.networkNamespace = 1, .interface = 2, .priority = 50, .handle = 7, .programs = {3}});
-  link["filter"]["namespaceDescriptor"] = 2;
+  link["filter"]["namespaceDescriptor"] = 2U;
   auto answer = answerOf(body);
   const auto object = takeObject(answer);
   ASSERT_TRUE(object) << object.error().message;
