@@ -1,11 +1,13 @@
 #include "worker.h"
 
 #include "attach_job.h"
+#include "btf_job.h"
 #include "channel.h"
 #include "check_job.h"
 #include "describe_job.h"
 #include "descriptors.h"
 #include "load_job.h"
+#include "map_job.h"
 #include "tc_job.h"
 
 #include <cerrno>
@@ -143,6 +145,12 @@ class Worker {
     }
     if (kind == "tcDetach") {
       return runTcDetachJob(request, descriptors);
+    }
+    if (kind == "btf") {
+      return runBtfJob(request, descriptors);
+    }
+    if (kind == "map") {
+      return runMapJob(request, descriptors);
     }
     return kind == "describe" ? runDescribeJob(request, descriptors) : runAttachJob(request, descriptors);
   }

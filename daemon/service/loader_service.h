@@ -1,6 +1,7 @@
 #pragma once
 
 #include "attach_method.h"
+#include "btf_method.h"
 #include "check_method.h"
 #include "config/config.h"
 #include "describe_method.h"
@@ -10,7 +11,9 @@
 #include "kernel_btf.h"
 #include "list_method.h"
 #include "load_method.h"
+#include "map_methods.h"
 #include "policy/policy.h"
+#include "run_statistics.h"
 #include "varlink/call.h"
 #include "varlink/service.h"
 #include "worker_pool.h"
@@ -39,6 +42,12 @@ class LoaderService {
   /// What it holds for its clients.
   [[nodiscard]] HeldObjects& objects() { return objects_; }
 
+  /// Ends what lives as long as the connection.
+  void connectionClosed(const varlink::Peer& peer) {
+    objects_.connectionClosed(peer);
+    statistics_.connectionClosed(peer.connection);
+  }
+
  private:
   // Methods of io.btfd, by name; those that take jobs of workers are classes of their own.
   void unload(varlink::Call call);
@@ -54,8 +63,11 @@ class LoaderService {
   LoadMethod load_;
   AttachMethod attach_;
   CheckMethod check_;
+  RunStatistics statistics_;
   DescribeMethod describe_;
   ListMethod list_;
+  MapMethods maps_;
+  BtfMethod btf_;
 };
 
 } // namespace btfd::service

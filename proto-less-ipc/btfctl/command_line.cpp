@@ -142,9 +142,13 @@ int runCommandLine(std::vector<std::string> arguments, std::ostream& out, std::o
   CLI::App app("Loads eBPF objects through btfd, the loader daemon, and shows what is loaded.", "btfctl");
   declareGlobals(app, context);
   std::vector<std::unique_ptr<Command>> commands;
-  for (const auto make : {loadCommand, unloadCommand, attachCommand, detachCommand, listCommand, showCommand,
-                          checkCommand, relocateCommand, minimizeCommand, kernelCommand, monitorCommand}) {
+  for (const auto make :
+       {loadCommand, unloadCommand, attachCommand, detachCommand, listCommand, showCommand, eventsCommand, statsCommand,
+        checkCommand, relocateCommand, minimizeCommand, kernelCommand, monitorCommand}) {
     commands.push_back(make(app));
+  }
+  for (std::unique_ptr<Command>& command : mapCommands(app)) {
+    commands.push_back(std::move(command));
   }
   try { // CLI11 reports by exception, --help included
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
