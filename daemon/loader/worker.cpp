@@ -6,6 +6,7 @@
 #include "check_job.h"
 #include "describe_job.h"
 #include "descriptors.h"
+#include "disassemble_job.h"
 #include "load_job.h"
 #include "map_job.h"
 #include "tc_job.h"
@@ -148,6 +149,9 @@ class Worker {
     }
     if (kind == "btf") {
       return runBtfJob(request, descriptors);
+    }
+    if (kind == "disassemble") {
+      return runDisassembleJob(request, descriptors);
     }
     if (kind == "map") {
       return runMapJob(request, descriptors);

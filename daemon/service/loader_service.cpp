@@ -20,7 +20,7 @@ LoaderService::LoaderService(Parts parts)
       attach_(parts.config, parts.policy, objects_, jobs_, parts.events), check_(parts.config, jobs_),
       describe_(parts.config, parts.policy, objects_.registry(), jobs_, statistics_), list_(objects_.registry()),
       maps_(parts.config, parts.policy, objects_.registry(), jobs_),
-      btf_(parts.config, parts.policy, objects_.registry(), jobs_) {}
+      image_(parts.config, parts.policy, objects_.registry(), jobs_) {}
 
 void LoaderService::addTo(varlink::Service& service) {
   const auto add = [&](std::string_view method, void (LoaderService::*handler)(varlink::Call)) {
@@ -28,7 +28,8 @@ void LoaderService::addTo(varlink::Service& service) {
   };
   service.add("io.btfd", "Load", [this](varlink::Call call) { load_.call(std::move(call)); });
   service.add("io.btfd", "Attach", [this](varlink::Call call) { attach_.call(std::move(call)); });
-  service.add("io.btfd", "GetBtf", [this](varlink::Call call) { btf_.call(std::move(call)); });
+  service.add("io.btfd", "GetBtf", [this](varlink::Call call) { image_.getBtf(std::move(call)); });
+  service.add("io.btfd", "Disassemble", [this](varlink::Call call) { image_.disassemble(std::move(call)); });
   service.add("io.btfd", "Check", [this](varlink::Call call) { check_.call(std::move(call)); });
   service.add("io.btfd", "Describe", [this](varlink::Call call) { describe_.call(std::move(call)); });
   service.add("io.btfd", "List", [this](varlink::Call call) { list_.call(std::move(call)); });

@@ -1,12 +1,12 @@
 #pragma once
 
 #include "attach_method.h"
-#include "btf_method.h"
 #include "check_method.h"
 #include "config/config.h"
 #include "describe_method.h"
 #include "event_bus.h"
 #include "held_objects.h"
+#include "image_methods.h"
 #include "job_submission.h"
 #include "kernel_btf.h"
 #include "list_method.h"
@@ -67,7 +67,7 @@ class LoaderService {
   DescribeMethod describe_;
   ListMethod list_;
   MapMethods maps_;
-  BtfMethod btf_;
+  ImageMethods image_;
 };
 
 } // namespace btfd::service

@@ -144,7 +144,7 @@ int runCommandLine(std::vector<std::string> arguments, std::ostream& out, std::o
   std::vector<std::unique_ptr<Command>> commands;
   for (const auto make :
        {loadCommand, unloadCommand, attachCommand, detachCommand, listCommand, showCommand, eventsCommand, statsCommand,
-        checkCommand, relocateCommand, minimizeCommand, kernelCommand, monitorCommand}) {
+        programCommand, checkCommand, relocateCommand, minimizeCommand, kernelCommand, monitorCommand}) {
     commands.push_back(make(app));
   }
   for (std::unique_ptr<Command>& command : mapCommands(app)) {

@@ -24,7 +24,7 @@ _btfctl() {
   fi
   local words
   case $command in
-    "") words="load unload attach detach list show stats events map check relocate btf kernel monitor --version $globals" ;;
+    "") words="load unload attach detach list show stats events map prog check relocate btf kernel monitor --version $globals" ;;
     load)
       words="--name --label --attach --attach-all --enable --disable --set --max-entries --map --program --kconfig --reuse --kernel-btf --log-level --deadline
         --dry-run --stay --exec $globals"
@@ -43,6 +43,7 @@ _btfctl() {
       [[ $word == -* || ${COMP_WORDS[COMP_CWORD - 1]} == btf ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$word"); return; }
       ;;
     stats) words="$(_btfctl_objects) --interval $globals" ;;
+    prog) words="$(_btfctl_objects) --code $globals" ;;
     events) words="$(_btfctl_objects) --type --count $globals" ;;
     map) words="dump lookup update delete $(_btfctl_objects) --new --existing $globals" ;;
     show) words="$(_btfctl_objects) --relocations $globals" ;;

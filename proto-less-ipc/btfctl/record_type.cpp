@@ -5,6 +5,7 @@
 #include "btfctl/text.h"
 #include "object/json_value.h"
 
+#include <array>
 #include <cerrno>
 #include <limits>
 #include <string_view>
@@ -57,8 +58,9 @@ std::uint32_t RecordType::named(const std::string& type) const {
   for (const std::string_view keyword : {"struct ", "union ", "enum "}) {
     name.remove_prefix(name.starts_with(keyword) ? keyword.size() : 0);
   }
-  for (const __u32 kind :
-       {BTF_KIND_STRUCT, BTF_KIND_TYPEDEF, BTF_KIND_UNION, BTF_KIND_INT, BTF_KIND_ENUM, BTF_KIND_ENUM64}) {
+  constexpr std::array<__u32, 6> kKinds{BTF_KIND_STRUCT, BTF_KIND_TYPEDEF, BTF_KIND_UNION,
+                                        BTF_KIND_INT,    BTF_KIND_ENUM,    BTF_KIND_ENUM64};
+  for (const __u32 kind : kKinds) {
     if (const __s32 id = btf__find_by_name_kind(btf_.get(), std::string(name).c_str(), kind); id > 0) {
       return static_cast<std::uint32_t>(id);
     }

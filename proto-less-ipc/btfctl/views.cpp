@@ -165,6 +165,28 @@ std::string relocationsView(const json& relocations, std::int64_t leftOut, std::
   return text + (reasons.empty() ? "" : "\n" + reasons);
 }
 
+std::string disassemblyView(const json& reply, bool code) {
+  constexpr std::size_t kNumberWidth = 6;
+  std::string text;
+  for (const json& instruction : field(reply, "instructions")) {
+    if (field(instruction, "source").is_string()) {
+      text += "; " + textField(instruction, "source") + " @ " + textField(instruction, "file") + ":" +
+              textField(instruction, "line") + "\n";
+    }
+    const std::string number = textField(instruction, "number");
+    text += std::string(kNumberWidth - std::min(kNumberWidth, number.size()), ' ') + number + ": " +
+            (code ? textField(instruction, "code") + "  " : "") + textField(instruction, "text");
+    if (const std::string relocation = textField(instruction, "relocation"); !relocation.empty()) {
+      text += "  ; CO-RE: " + relocation;
+    }
+    text += "\n";
+  }
+  if (const std::int64_t leftOut = numberField(reply, "instructionsLeftOut"); leftOut > 0) {
+    text += "and " + std::to_string(leftOut) + " more\n";
+  }
+  return text;
+}
+
 std::string statisticsView(const json& document, std::size_t width) {
   constexpr std::int64_t kMicrosecondsPerSecond = 1'000'000;
   const std::int64_t interval = std::max<std::int64_t>(1, numberField(document, "intervalUSec"));
