@@ -143,7 +143,7 @@ Daemon::Daemon(Options options, config::Config config, policy::Policy policy)
                 serverSettings.whoMayCall = policy_.whoMayConnect();
                 serverSettings.authorize = [this](const varlink::Peer& peer) { return policy_.mayConnect(peer); };
                 serverSettings.onConnectionClosed = [this](const varlink::Peer& peer) {
-                  loader_.objects().connectionClosed(peer);
+                  loader_.connectionClosed(peer);
                 };
                 return serverSettings;
               }()),

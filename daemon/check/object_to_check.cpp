@@ -34,7 +34,7 @@ Result<ObjectToCheck> ObjectToCheck::read(BorrowedFd file, std::uint64_t limit) 
   }
   object.code_ = std::move(*code);
   const object::LibbpfLog log;
-  auto opened = object::openWithLibbpf(object.image(), "", "", log);
+  auto opened = object::openWithLibbpf(object.image(), {}, log);
   if (!opened) {
     return std::unexpected(std::move(opened.error()));
   }

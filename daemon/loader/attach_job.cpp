@@ -4,6 +4,7 @@
 #include "object/kept_image.h"
 #include "object/libbpf_log.h"
 #include "open_object.h"
+#include "program_options.h"
 #include "seam.h"
 
 #include <bpf/bpf.h>
@@ -59,7 +60,8 @@ Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors
   if (!kept) {
     return invalidObject(kept.error().message);
   }
-  auto opened = openObject(kept->object(), request.value("name", ""), {}, log);
+  auto opened =
+      openObject(kept->object(), {.name = request.value("name", ""), .kconfig = request.value("kconfig", "")}, log);
   if (!opened) {
     return std::unexpected(std::move(opened.error()));
   }
@@ -70,6 +72,7 @@ Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors
     return std::unexpected(program.error());
   }
   chooseOnly(object, **program);
+  setTypes(**program, request.value("programType", ""), request.value("attachType", ""));
   const MapsByName mapsByName(object);
   if (auto reused = reuseMaps(mapsByName, request.at("maps"), descriptors); !reused) {
     return std::unexpected(std::move(reused.error()));

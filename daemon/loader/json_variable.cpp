@@ -1,9 +1,10 @@
 #include "json_variable.h"
 
 #include "base/near_misses.h"
+#include "object/value_types.h"
 
 #include <bit>
-#include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -17,14 +18,8 @@ namespace btfd::loader {
 
 namespace {
 
-/// Deeper than C programs nest, and a bound for types that contain themselves, which only a broken BTF has.
-constexpr int kMaximumDepth = 64;
-
 /// Anonymous structs and unions in one another that are searched for a member, which also bounds the recursion.
 constexpr std::size_t kMaximumAnonymous = 1024;
-
-/// Names that a mistaken one is compared with: more than people write into one type.
-constexpr std::size_t kMaximumKnown = 1024;
 
 /// As much of a value as a message repeats: enough to recognise it.
 constexpr std::size_t kShownBytes = 64;
@@ -47,9 +42,9 @@ std::unexpected<Failure> misfit(std::string_view variable, const std::string& ty
 }
 
 /// One value to be written at one place.
-class Writer {
+class Writer : private object::ValueTypes {
  public:
-  explicit Writer(const struct ::btf& btf) : btf_(btf) {}
+  explicit Writer(const struct ::btf& btf) : object::ValueTypes(btf) {}
 
   Outcome<void> write(std::uint32_t typeId, const nlohmann::json& value, std::span<std::byte> memory,
                       const std::string& path, int depth) {
@@ -72,44 +67,14 @@ class Writer {
     case BTF_KIND_STRUCT:
     case BTF_KIND_UNION:
       return writeMembers(type, value, memory, path, depth);
+    case BTF_KIND_DATASEC:
+      return writeSection(type, value, memory, path, depth);
     default:
       return misfit(path, describe(type), "a value of this kind cannot be set");
     }
   }
 
  private:
-  /// The type behind modifiers and typedefs, or null.
-  const struct btf_type* resolve(std::uint32_t typeId) const {
-    const int resolved = btf__resolve_type(&btf_, typeId); // bounded: fails on chains longer than 32
-    return resolved < 0 ? nullptr : btf__type_by_id(&btf_, static_cast<std::uint32_t>(resolved));
-  }
-
-  std::string nameOf(std::uint32_t offset) const {
-    const char* name = btf__name_by_offset(&btf_, offset);
-    return name == nullptr ? "" : name;
-  }
-
-  /// A type in words; its elements' type only down to kMaximumDepth, as a hostile array can contain itself.
-  std::string describe(const struct btf_type* type, int depth = 0) const {
-    const std::string name = nameOf(type->name_off);
-    switch (btf_kind(type)) {
-    case BTF_KIND_STRUCT:
-      return "struct " + (name.empty() ? "{...}" : name);
-    case BTF_KIND_UNION:
-      return "union " + (name.empty() ? "{...}" : name);
-    case BTF_KIND_ENUM:
-    case BTF_KIND_ENUM64:
-      return "enum " + (name.empty() ? "{...}" : name);
-    case BTF_KIND_ARRAY: {
-      const struct btf_type* element = depth < kMaximumDepth ? resolve(btf_array(type)->type) : nullptr;
-      return (element == nullptr ? "unknown" : describe(element, depth + 1)) + "[" +
-             std::to_string(btf_array(type)->nelems) + "]";
-    }
-    default:
-      return name.empty() ? "unknown" : name;
-    }
-  }
-
   /// Copies the low bytes of `bits`; a wider memory is filled with the sign.
   static void store(std::uint64_t bits, bool negative, std::span<std::byte> memory) {
     std::memset(memory.data(), negative ? 0xff : 0, memory.size());
@@ -135,8 +100,33 @@ class Writer {
     return isSigned && (bits >= 64 || number >= -(std::int64_t{1} << (bits - 1)));
   }
 
+  /// The number that a text is, in decimal or, behind 0x, in hexadecimal: many clients' JSON has no numbers of 64 bits.
+  static std::optional<nlohmann::json> numberIn(const nlohmann::json& value) {
+    if (!value.is_string()) {
+      return std::nullopt;
+    }
+    std::string_view text = value.get_ref<const std::string&>();
+    const bool negative = text.starts_with('-');
+    text.remove_prefix(negative ? 1 : 0);
+    const bool hexadecimal = text.starts_with("0x");
+    text.remove_prefix(hexadecimal ? 2 : 0);
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, hexadecimal ? 16 : 10);
+    if (error != std::errc{} || end != text.data() + text.size()) {
+      return std::nullopt;
+    }
+    if (!negative) {
+      return nlohmann::json(number);
+    }
+    constexpr std::uint64_t kLowest = std::uint64_t{1} << 63U; // its negative is the least of 64 bits
+    return number > kLowest ? std::nullopt : std::optional(nlohmann::json(static_cast<std::int64_t>(0 - number)));
+  }
+
   static Outcome<void> writeScalar(const nlohmann::json& value, std::span<std::byte> memory, const std::string& path,
                                    const std::string& type, bool isSigned) {
+    if (const auto number = numberIn(value)) {
+      return writeScalar(*number, memory, path, type, isSigned);
+    }
     if (!value.is_number_integer()) {
       return misfit(path, type, "needs an integer, got " + shown(value));
     }
@@ -153,7 +143,7 @@ class Writer {
   }
 
   Outcome<void> writePointer(const nlohmann::json& value, std::span<std::byte> memory, const std::string& path) const {
-    const std::size_t size = btf__pointer_size(&btf_);
+    const std::size_t size = btf__pointer_size(&btf());
     if (size == 0 || memory.size() < size) {
       return misfit(path, "pointer", "its BTF type is larger than its place");
     }
@@ -206,31 +196,6 @@ class Writer {
     return {};
   }
 
-  std::optional<std::pair<std::uint64_t, bool>> enumerator(const struct btf_type* type, const std::string& name) const {
-    for (std::uint16_t i = 0; i < btf_vlen(type); ++i) {
-      if (btf_kind(type) == BTF_KIND_ENUM64) {
-        const struct btf_enum64& entry = btf_enum64(type)[i];
-        if (nameOf(entry.name_off) == name) {
-          const std::uint64_t number = btf_enum64_value(&entry);
-          return std::pair(number, btf_kflag(type) && static_cast<std::int64_t>(number) < 0);
-        }
-
-      } else if (const struct btf_enum& entry = btf_enum(type)[i]; nameOf(entry.name_off) == name) {
-        return std::pair(static_cast<std::uint64_t>(std::int64_t{entry.val}), entry.val < 0);
-      }
-    }
-    return std::nullopt;
-  }
-
-  std::vector<std::string> enumeratorNames(const struct btf_type* type) const {
-    std::vector<std::string> names;
-    for (std::uint16_t i = 0; i < btf_vlen(type) && names.size() < kMaximumKnown; ++i) {
-      names.push_back(
-          nameOf(btf_kind(type) == BTF_KIND_ENUM64 ? btf_enum64(type)[i].name_off : btf_enum(type)[i].name_off));
-    }
-    return names;
-  }
-
   Outcome<void> writeEnum(const struct btf_type* type, const nlohmann::json& value, std::span<std::byte> memory,
                           const std::string& path) const {
     if (memory.size() < type->size || type->size == 0) {
@@ -243,6 +208,9 @@ class Writer {
     }
     const auto& name = value.get_ref<const std::string&>();
     const auto found = enumerator(type, name);
+    if (const auto number = found ? std::nullopt : numberIn(value)) {
+      return writeEnum(type, *number, memory, path);
+    }
     if (!found) {
       return misfit(path, describe(type),
                     "it has no enumerator " + shown(value) + didYouMean(nearMisses(name, enumeratorNames(type))));
@@ -255,7 +223,7 @@ class Writer {
                            const std::string& path, int depth) {
     const struct btf_array& array = *btf_array(type);
     const struct btf_type* element = resolve(array.type);
-    const std::int64_t size = btf__resolve_size(&btf_, array.type);
+    const std::int64_t size = btf__resolve_size(&btf(), array.type);
     if (element == nullptr || size <= 0 || static_cast<std::uint64_t>(size) * array.nelems > memory.size()) {
       return misfit(path, describe(type), "its BTF type is larger than its place");
     }
@@ -316,13 +284,61 @@ class Writer {
   std::vector<std::string> memberNames(const std::unordered_set<const struct btf_type*>& types) const {
     std::vector<std::string> names;
     for (const struct btf_type* type : types) {
-      for (std::uint16_t i = 0; i < btf_vlen(type) && names.size() < kMaximumKnown; ++i) {
+      for (std::uint16_t i = 0; i < btf_vlen(type) && names.size() < object::kMaximumKnown; ++i) {
         if (std::string name = nameOf(btf_members(type)[i].name_off); !name.empty()) {
           names.push_back(std::move(name));
         }
       }
     }
     return names;
+  }
+
+  /// Variables by name, in the memory of their section.
+  Outcome<void> writeSection(const struct btf_type* type, const nlohmann::json& value, std::span<std::byte> memory,
+                             const std::string& path, int depth) {
+    if (!value.is_object()) {
+      return misfit(path, nameOf(type->name_off), "needs an object, got " + shown(value));
+    }
+    for (const auto& [name, part] : value.items()) {
+      const auto* place = variable(type, name);
+      if (place == nullptr || place->offset > memory.size() || place->size > memory.size() - place->offset) {
+        return misfit(path, nameOf(type->name_off), "it has no variable '" + name + "'");
+      }
+      const struct btf_type* found = btf__type_by_id(&btf(), place->type);
+      if (auto done =
+              write(found->type, part, memory.subspan(place->offset, place->size), path + "." + name, depth + 1);
+          !done) {
+        return done;
+      }
+    }
+    return {};
+  }
+
+  const struct btf_var_secinfo* variable(const struct btf_type* section, const std::string& name) const {
+    for (std::uint16_t i = 0; i < btf_vlen(section); ++i) {
+      const struct btf_var_secinfo& place = btf_var_secinfos(section)[i];
+      const struct btf_type* found = btf__type_by_id(&btf(), place.type);
+      if (found != nullptr && btf_is_var(found) && nameOf(found->name_off) == name) {
+        return &place;
+      }
+    }
+    return nullptr;
+  }
+
+  /// What is to be written into a bitfield of type `member`; null if that cannot be.
+  nlohmann::json bitfieldNumber(const struct btf_type* member, const nlohmann::json& value) const {
+    if (value.is_boolean()) {
+      return value.get<bool>() ? 1U : 0U;
+    }
+    if (!value.is_string()) {
+      return value;
+    }
+    const auto found =
+        member != nullptr && isEnum(member) ? enumerator(member, value.get_ref<const std::string&>()) : std::nullopt;
+    if (found) {
+      return found->second ? nlohmann::json(static_cast<std::int64_t>(found->first)) : nlohmann::json(found->first);
+    }
+    return numberIn(value).value_or(nullptr);
   }
 
   Outcome<void> writeMembers(const struct btf_type* type, const nlohmann::json& value, std::span<std::byte> memory,
@@ -340,7 +356,7 @@ class Writer {
       }
       const std::string inner = path + "." + name;
       if (bitfield != 0) {
-        if (auto done = writeBitfield(part, memory, found->second, bitfield, inner); !done) {
+        if (auto done = writeBitfield(found->first->type, part, memory, found->second, bitfield, inner); !done) {
           return done;
         }
         continue;
@@ -348,7 +364,7 @@ class Writer {
       if (found->second % 8 != 0) {
         return misfit(inner, describe(type), "its BTF type has it at no byte boundary");
       }
-      const std::int64_t size = btf__resolve_size(&btf_, found->first->type);
+      const std::int64_t size = btf__resolve_size(&btf(), found->first->type);
       const std::uint64_t at = found->second / 8;
       if (size < 0 || at > memory.size() || static_cast<std::uint64_t>(size) > memory.size() - at) {
         return misfit(inner, describe(type), "its BTF type is larger than its place");
@@ -361,11 +377,18 @@ class Writer {
     return {};
   }
 
-  static Outcome<void> writeBitfield(const nlohmann::json& value, std::span<std::byte> memory, std::uint64_t offset,
-                                     std::uint32_t bits, const std::string& path) {
-    const std::string type = "bitfield of " + std::to_string(bits) + " bits";
-    const nlohmann::json number = value.is_boolean() ? nlohmann::json(value.get<bool>() ? 1U : 0U) : value;
-    if (!number.is_number_integer() || !(fits(number, bits, false) || fits(number, bits, true))) {
+  Outcome<void> writeBitfield(std::uint32_t typeId, const nlohmann::json& value, std::span<std::byte> memory,
+                              std::uint64_t offset, std::uint32_t bits, const std::string& path) const {
+    const struct btf_type* member = resolve(typeId);
+    const std::string type =
+        (member == nullptr ? "unknown" : describe(member)) + ", a bitfield of " + std::to_string(bits) + " bits";
+    const nlohmann::json number = bitfieldNumber(member, value);
+    const bool isInteger = member != nullptr && btf_kind(member) == BTF_KIND_INT;
+    // An enum's signedness is a hint only, and so is that of a broken BTF's type.
+    const bool mayBeSigned = !isInteger || (btf_int_encoding(member) & BTF_INT_SIGNED) != 0;
+    const bool mayBeUnsigned = !isInteger || !mayBeSigned;
+    if (!number.is_number_integer() ||
+        !((mayBeUnsigned && fits(number, bits, false)) || (mayBeSigned && fits(number, bits, true)))) {
       return misfit(path, type, shown(value) + " does not fit");
     }
     if (bits > 64 || offset + bits > memory.size() * 8) {
@@ -382,8 +405,6 @@ class Writer {
     }
     return {};
   }
-
-  const struct ::btf& btf_;
 };
 
 } // namespace

@@ -1,5 +1,6 @@
 #include "load_job.h"
 
+#include "arena_address.h"
 #include "attach.h"
 #include "base/text.h"
 #include "diagnosis.h"
@@ -9,6 +10,7 @@
 #include "object/libbpf_log.h"
 #include "object_to_load.h"
 #include "open_object.h"
+#include "program_options.h"
 #include "rejected_instruction.h"
 #include "seam.h"
 
@@ -44,6 +46,7 @@ nlohmann::json describeProgram(const struct bpf_program& program, JobReply& repl
   described["name"] = bpf_program__name(&program);
   described["section"] = bpf_program__section_name(&program);
   described["type"] = typeText(libbpf_bpf_prog_type_str(bpf_program__type(&program)), bpf_program__type(&program));
+  described["attachType"] = attachTypeName(program);
   described["kernelId"] = info.id;
   described["tag"] = toHex(std::as_bytes(std::span(info.tag)));
   described["descriptor"] = reply.add(BorrowedFd(fd));
@@ -95,7 +98,11 @@ class LoadJob {
       return std::unexpected(std::move(read.error()));
     }
     given_ = std::move(*read);
-    auto opened = openObject(given_->bytes(), parameters_.value("name", ""), pinDirectory_, log_);
+    auto opened = openObject(given_->bytes(),
+                             {.name = parameters_.value("name", ""),
+                              .pinDirectory = pinDirectory_,
+                              .kconfig = request_.value("kconfig", "")},
+                             log_);
     if (!opened) {
       return std::unexpected(std::move(opened.error()));
     }
@@ -104,7 +111,7 @@ class LoadJob {
       return invalidObject(std::move(why));
     }
     maps_ = MapsByName(*object_);
-    return {};
+    return checkKconfig(*object_, section("kconfig"));
   }
 
   Outcome<void> choosePrograms() {
@@ -113,8 +120,8 @@ class LoadJob {
       if (!program) {
         return std::unexpected(program.error());
       }
-      if (const auto enabled = request.find("enabled"); enabled != request.end() && enabled->is_boolean()) {
-        bpf_program__set_autoload(*program, enabled->get<bool>());
+      if (auto done = setProgramOptions(**program, request, "programs." + name); !done) {
+        return done;
       }
       const auto attach = request.find("attach");
       if (attach != request.end() && attach->is_array() && !attach->empty() && !bpf_program__autoload(*program)) {
@@ -162,7 +169,10 @@ class LoadJob {
     static const nlohmann::json kNone = nlohmann::json::object();
     const auto held = request_.find("heldMaps");
     mapOptions_.emplace(maps_, held == request_.end() ? kNone : *held, pinDirectory_, descriptors_);
-    return mapOptions_->apply(section("maps"));
+    if (auto done = mapOptions_->apply(section("maps")); !done) {
+      return done;
+    }
+    return checkArenaAddresses(maps_);
   }
 
   Outcome<void> setVariables() {
@@ -191,11 +201,18 @@ class LoadJob {
                                                                std::max<std::size_t>(1, programs.size())));
     for (struct bpf_program* program : programs) {
       bpf_program__set_log_buf(program, verifierLog_.data(), VerifierLogBuffer::size());
-      if (level != 0) {
-        bpf_program__set_log_level(program, level);
+      if (const std::uint32_t own = logLevelOf(*program, level); own != 0) {
+        bpf_program__set_log_level(program, own);
       }
     }
     return {};
+  }
+
+  /// The level that the request has for `program`; `common` is the one for all.
+  std::uint32_t logLevelOf(const struct bpf_program& program, std::uint32_t common) const {
+    const nlohmann::json& programs = section("programs");
+    const auto request = programs.find(bpf_program__name(&program));
+    return request == programs.end() ? common : request->value("verifierLogLevel", common);
   }
 
   Outcome<void> load() {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstring>
 #include <vector>
 
@@ -45,9 +46,9 @@ Outcome<object::ClientBytes> readObject(BorrowedFd file, const JobLimits& limits
   return std::move(*bytes);
 }
 
-Outcome<ObjectHandle> openObject(std::span<const std::byte> bytes, const std::string& name,
-                                 const std::string& pinDirectory, const object::LibbpfLog& log) {
-  auto object = object::openWithLibbpf(bytes, name, pinDirectory, log);
+Outcome<ObjectHandle> openObject(std::span<const std::byte> bytes, const object::OpenOptions& options,
+                                 const object::LibbpfLog& log) {
+  auto object = object::openWithLibbpf(bytes, options, log);
   if (!object) {
     return invalidObject(object.error().message);
   }
@@ -55,6 +56,25 @@ Outcome<ObjectHandle> openObject(std::span<const std::byte> bytes, const std::st
     return std::unexpected(std::move(checked.error()));
   }
   return std::move(*object);
+}
+
+Outcome<void> checkKconfig(const struct bpf_object& object, const nlohmann::json& kconfig) {
+  const struct btf* btf = bpf_object__btf(&object);
+  const __s32 section = btf == nullptr ? -ENOENT : btf__find_by_name_kind(btf, ".kconfig", BTF_KIND_DATASEC);
+  std::vector<std::string> known;
+  if (section > 0) {
+    const struct btf_type* type = btf__type_by_id(btf, static_cast<std::uint32_t>(section));
+    for (std::uint16_t i = 0; i < btf_vlen(type); ++i) {
+      const struct btf_type* variable = btf__type_by_id(btf, btf_var_secinfos(type)[i].type);
+      known.emplace_back(variable == nullptr ? "" : btf__name_by_offset(btf, variable->name_off));
+    }
+  }
+  for (const auto& [name, value] : kconfig.items()) {
+    if (std::ranges::find(known, name) == known.end()) {
+      return noSuchName("variable", name, known);
+    }
+  }
+  return {};
 }
 
 Outcome<int> loadObject(struct bpf_object& object) {
@@ -86,7 +106,9 @@ Outcome<Variable> findVariable(const struct bpf_object& object, const MapsByName
       const struct btf_var_secinfo& place = btf_var_secinfos(section)[i];
       const struct btf_type* variable = btf__type_by_id(btf, place.type);
       const char* variableName = btf__name_by_offset(btf, variable->name_off);
-      if (name == variableName && place.offset <= size && place.size <= size - place.offset) {
+      // The section tells apart static variables that several source files have.
+      const bool isMeant = name == variableName || name == std::string(sectionName) + "." + variableName;
+      if (isMeant && place.offset <= size && place.size <= size - place.offset) {
         return Variable{.typeId = variable->type, .memory = std::span(memory + place.offset, place.size)};
       }
       known.emplace_back(variableName);

@@ -1,11 +1,14 @@
 #include "worker.h"
 
 #include "attach_job.h"
+#include "btf_job.h"
 #include "channel.h"
 #include "check_job.h"
 #include "describe_job.h"
 #include "descriptors.h"
+#include "disassemble_job.h"
 #include "load_job.h"
+#include "map_job.h"
 #include "tc_job.h"
 #include "update_job.h"
 
@@ -150,6 +153,15 @@ class Worker {
     }
     if (kind == "update") {
       return runUpdateJob(request, descriptors);
+    }
+    if (kind == "btf") {
+      return runBtfJob(request, descriptors);
+    }
+    if (kind == "disassemble") {
+      return runDisassembleJob(request, descriptors);
+    }
+    if (kind == "map") {
+      return runMapJob(request, descriptors);
     }
     return kind == "describe" ? runDescribeJob(request, descriptors) : runAttachJob(request, descriptors);
   }

@@ -45,11 +45,11 @@ std::vector<std::string> functionsOf(const struct bpf_object& object) {
 
 } // namespace
 
-Result<ObjectHandle> openWithLibbpf(std::span<const std::byte> image, const std::string& name,
-                                    const std::string& pinDirectory, const LibbpfLog& log) {
+Result<ObjectHandle> openWithLibbpf(std::span<const std::byte> image, const OpenOptions& how, const LibbpfLog& log) {
   // No token: who loads has the capabilities, and libbpf would try to make one for each object.
-  LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = name.empty() ? "object" : name.c_str(),
-              .pin_root_path = pinDirectory.empty() ? nullptr : pinDirectory.c_str(), .bpf_token_path = "");
+  LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = how.name.empty() ? "object" : how.name.c_str(),
+              .pin_root_path = how.pinDirectory.empty() ? nullptr : how.pinDirectory.c_str(),
+              .kconfig = how.kconfig.empty() ? nullptr : how.kconfig.c_str(), .bpf_token_path = "");
   ObjectHandle object(bpf_object__open_mem(image.data(), image.size(), &options));
   if (!object) {
     const int code = errno;

@@ -19,11 +19,20 @@ struct ObjectDeleter {
 
 using ObjectHandle = std::unique_ptr<struct bpf_object, ObjectDeleter>;
 
-/// Has libbpf open the object file `image`, which needs no privileges: nothing is asked of the kernel yet. `name` is
-/// what it is to be called; maps that it wants pinned by name go below `pinDirectory`. The error has the first of the
-/// warnings in `log`.
-Result<ObjectHandle> openWithLibbpf(std::span<const std::byte> image, const std::string& name,
-                                    const std::string& pinDirectory, const LibbpfLog& log);
+/// How to open an object file.
+struct OpenOptions {
+  /// What it is to be called; "object" if empty.
+  std::string name{};
+  /// Where maps go that it wants pinned by name.
+  std::string pinDirectory{};
+  /// Lines as in the kernel's .config, CONFIG_NAME=value, which __kconfig variables have their values from before they
+  /// have them from the running kernel's.
+  std::string kconfig{};
+};
+
+/// Has libbpf open the object file `image`, which needs no privileges: nothing is asked of the kernel yet. The error
+/// has the first of the warnings in `log`.
+Result<ObjectHandle> openWithLibbpf(std::span<const std::byte> image, const OpenOptions& how, const LibbpfLog& log);
 
 /// Why `object` has nothing that could be loaded; empty if it has. Functions outside of any section are no programs to
 /// libbpf, which then loads nothing and calls it a success.

@@ -24,6 +24,8 @@ struct Program {
   std::string name;
   std::string section;
   std::string type;
+  /// Its expected attach type.
+  std::string attachType;
   std::uint32_t kernelId = 0;
   std::string tag;
   UniqueFd descriptor;
@@ -76,7 +78,9 @@ struct Object {
   bool relocated = false;
   /// Whether the load found the image kept, so that nothing was relocated.
   bool imageReused = false;
-  /// Paths of maps that libbpf pinned by name.
+  /// What it was given of a kernel's configuration, as lines of one.
+  std::string kconfig;
+  /// Paths of maps that libbpf pinned.
   std::vector<std::string> pinned;
   std::vector<Program> programs;
   std::vector<Map> maps;

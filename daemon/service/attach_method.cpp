@@ -36,6 +36,9 @@ Result<void> addHeld(const registry::Object& object, const registry::Program& pr
   job.body["ofClient"] = first;
   job.body["image"] = first;
   job.body["relocated"] = object.relocated;
+  job.body["kconfig"] = object.kconfig;
+  job.body["programType"] = program.type;
+  job.body["attachType"] = program.attachType;
   job.body["programDescriptor"] = first + 1;
   job.body["maps"] = nlohmann::json::object();
   for (const registry::Map& map : object.maps) {

@@ -11,10 +11,16 @@ namespace btfd::service {
 
 namespace {
 
-nlohmann::json describe(const registry::Object& object) {
+nlohmann::json describe(const registry::Object& object, bool withStatistics) {
   AnswerDescriptors none(false);
   nlohmann::json reply;
   reply["object"] = toJson(object, none);
+  if (withStatistics) {
+    auto& statistics = reply["statistics"] = nlohmann::json::object();
+    for (const registry::Program& program : object.programs) {
+      statistics[program.name] = RunStatistics::of(program);
+    }
+  }
   return reply;
 }
 
@@ -27,12 +33,16 @@ void DescribeMethod::call(varlink::Call call) {
     answerNoSuchObject(call, id);
     return;
   }
-  const bool withRelocations = call.parameters().value("relocations", false);
-  if (withRelocations && object->relocated) {
-    describeRelocations(std::move(call), *object);
+  const bool withStatistics = call.parameters().value("statistics", false);
+  if (withStatistics && !startCounting(call, *object)) {
     return;
   }
-  nlohmann::json reply = describe(*object);
+  const bool withRelocations = call.parameters().value("relocations", false);
+  nlohmann::json reply = describe(*object, withStatistics);
+  if (withRelocations && object->relocated) {
+    describeRelocations(std::move(call), *object, std::move(reply));
+    return;
+  }
   if (withRelocations) {
     reply["relocations"] = nlohmann::json::array();
     reply["relocationsLeftOut"] = 0;
@@ -40,8 +50,21 @@ void DescribeMethod::call(varlink::Call call) {
   call.reply(reply);
 }
 
+/// Whether the kernel counts for the connection now; else the call was answered.
+bool DescribeMethod::startCounting(varlink::Call& call, const registry::Object& object) {
+  if (!policy_.mayChange(call.peer(), object.owner)) { // it costs everybody's programs time
+    answerNotOwner(call, object);
+    return false;
+  }
+  if (auto counting = statistics_.countFor(call.peer().connection); !counting) {
+    call.invalidParameter("statistics", "cannot be had: " + counting.error().message);
+    return false;
+  }
+  return true;
+}
+
 /// Has a worker say what became of them, as that takes a look at the object's BTF, which the client has made.
-void DescribeMethod::describeRelocations(varlink::Call call, const registry::Object& object) {
+void DescribeMethod::describeRelocations(varlink::Call call, const registry::Object& object, nlohmann::json described) {
   Job job{
       .body = {}, .descriptors = {}, .party = partyOf(call.peer()), .deadline = config_.limits.deadline, .done = {}};
   job.descriptors.push_back(BorrowedFd(*object.image).duplicate());
@@ -53,7 +76,7 @@ void DescribeMethod::describeRelocations(varlink::Call call, const registry::Obj
   job.body["ofClient"] = 0;
   job.body["image"] = 0;
   // As it is now: it may be gone when the worker answers.
-  const auto reply = std::make_shared<nlohmann::json>(describe(object));
+  const auto reply = std::make_shared<nlohmann::json>(std::move(described));
   const auto kept = std::make_shared<varlink::Call>(std::move(call));
   jobs_.submit(
       kept, std::move(job),

@@ -48,6 +48,7 @@ struct LoadMethod::Request {
   std::chrono::milliseconds deadline{};
   /// Whether it goes on after its first job.
   bool makingFilters = false;
+  std::string kconfig;
   /// What was kept of the object that this one is thought to be.
   SharedImage guessed;
   steady_clock::time_point start = steady_clock::now();
@@ -100,12 +101,13 @@ void LoadMethod::call(varlink::Call call) {
 
   const varlink::Peer peer = call.peer();
   auto request = std::make_shared<Request>(
-      Request{.call = std::move(call), .peer = peer, .labels = {}, .name = {}, .guessed = {}});
+      Request{.call = std::move(call), .peer = peer, .labels = {}, .name = {}, .kconfig = {}, .guessed = {}});
   request->labels = labelsOf(parameters);
   request->name = objectNameOf(parameters, descriptors);
   if (!request->name.empty()) {
     parameters["name"] = request->name;
   }
+  request->kconfig = kconfigOf(parameters);
   request->dryRun = parameters.value("dryRun", false);
   request->wantDescriptors = parameters.value("wantDescriptors", false);
   request->deadline = *deadline;
@@ -113,6 +115,7 @@ void LoadMethod::call(varlink::Call call) {
   Job job{.body = {}, .descriptors = std::move(descriptors), .party = partyOf(peer), .deadline = *deadline, .done = {}};
   job.body["job"] = "load";
   job.body["parameters"] = std::move(parameters);
+  job.body["kconfig"] = request->kconfig;
   job.body["pinDirectory"] = objects_.pinDirectoryOf(peer.uid);
   job.body["ofClient"] = job.descriptors.size(); // what comes behind them, no field of the client's can name
   if (auto added = addReferencedMaps(job, peer.uid, objects_.registry()); !added) {
@@ -191,6 +194,7 @@ void LoadMethod::loaded(const std::shared_ptr<Request>& request, loader::Channel
     return;
   }
   object->labels = std::move(request->labels);
+  object->kconfig = std::move(request->kconfig);
   object->owner = request->peer.uid;
   object->connection = request->peer.connection;
   object->loadedAt = std::chrono::system_clock::now();

@@ -20,6 +20,9 @@ std::optional<InvalidField> checkLoad(const nlohmann::json& parameters);
 /// Checks the labels of a request, if it has any.
 std::optional<InvalidField> checkLabels(const nlohmann::json& parameters);
 
+/// The request's kconfig as lines of a kernel's configuration.
+std::string kconfigOf(const nlohmann::json& parameters);
+
 /// The labels of a request.
 registry::Labels labelsOf(const nlohmann::json& parameters);
 

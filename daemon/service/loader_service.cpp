@@ -19,7 +19,9 @@ LoaderService::LoaderService(Parts parts)
       load_(parts.config, parts.kernelBtf, objects_, jobs_, parts.events),
       attach_(parts.config, parts.policy, objects_, jobs_, parts.events),
       update_(parts.config, parts.policy, objects_, parts.workers, parts.events), check_(parts.config, jobs_),
-      describe_(parts.config, objects_.registry(), jobs_), list_(objects_.registry()) {}
+      describe_(parts.config, parts.policy, objects_.registry(), jobs_, statistics_), list_(objects_.registry()),
+      maps_(parts.config, parts.policy, objects_.registry(), jobs_),
+      image_(parts.config, parts.policy, objects_.registry(), jobs_) {}
 
 void LoaderService::addTo(varlink::Service& service) {
   const auto add = [&](std::string_view method, void (LoaderService::*handler)(varlink::Call)) {
@@ -28,10 +30,15 @@ void LoaderService::addTo(varlink::Service& service) {
   service.add("io.btfd", "Load", [this](varlink::Call call) { load_.call(std::move(call)); });
   service.add("io.btfd", "Attach", [this](varlink::Call call) { attach_.call(std::move(call)); });
   service.add("io.btfd", "Update", [this](varlink::Call call) { update_.call(std::move(call)); });
+  service.add("io.btfd", "GetBtf", [this](varlink::Call call) { image_.getBtf(std::move(call)); });
+  service.add("io.btfd", "Disassemble", [this](varlink::Call call) { image_.disassemble(std::move(call)); });
   service.add("io.btfd", "Check", [this](varlink::Call call) { check_.call(std::move(call)); });
   service.add("io.btfd", "Describe", [this](varlink::Call call) { describe_.call(std::move(call)); });
   service.add("io.btfd", "List", [this](varlink::Call call) { list_.call(std::move(call)); });
   service.add("io.btfd", "Monitor", [this](varlink::Call call) { events_.subscribe(std::move(call)); });
+  for (const char* method : {"MapDump", "MapLookup", "MapUpdate", "MapDelete"}) {
+    service.add("io.btfd", method, [this, method](varlink::Call call) { maps_.call(method, std::move(call)); });
+  }
   add("Unload", &LoaderService::unload);
   add("Detach", &LoaderService::detach);
   add("GetDescriptors", &LoaderService::getDescriptors);

@@ -6,11 +6,14 @@
 #include "describe_method.h"
 #include "event_bus.h"
 #include "held_objects.h"
+#include "image_methods.h"
 #include "job_submission.h"
 #include "kernel_btf.h"
 #include "list_method.h"
 #include "load_method.h"
+#include "map_methods.h"
 #include "policy/policy.h"
+#include "run_statistics.h"
 #include "update_method.h"
 #include "varlink/call.h"
 #include "varlink/service.h"
@@ -40,6 +43,12 @@ class LoaderService {
   /// What it holds for its clients.
   [[nodiscard]] HeldObjects& objects() { return objects_; }
 
+  /// Ends what lives as long as the connection.
+  void connectionClosed(const varlink::Peer& peer) {
+    objects_.connectionClosed(peer);
+    statistics_.connectionClosed(peer.connection);
+  }
+
  private:
   // Methods of io.btfd, by name; those that take jobs of workers are classes of their own.
   void unload(varlink::Call call);
@@ -56,8 +65,11 @@ class LoaderService {
   AttachMethod attach_;
   UpdateMethod update_;
   CheckMethod check_;
+  RunStatistics statistics_;
   DescribeMethod describe_;
   ListMethod list_;
+  MapMethods maps_;
+  ImageMethods image_;
 };
 
 } // namespace btfd::service

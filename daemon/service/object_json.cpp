@@ -77,6 +77,7 @@ class AnswerReader {
     program.name = json.at("name").get<std::string>();
     program.section = json.at("section").get<std::string>();
     program.type = json.at("type").get<std::string>();
+    program.attachType = json.at("attachType").get<std::string>();
     program.kernelId = number<std::uint32_t>(json.at("kernelId"));
     program.tag = json.at("tag").get<std::string>();
     program.descriptor = ownDescriptor(json.at("descriptor"));

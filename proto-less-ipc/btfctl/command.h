@@ -77,6 +77,11 @@ std::unique_ptr<Command> checkCommand(CLI::App& parent);
 std::unique_ptr<Command> relocateCommand(CLI::App& parent);
 /// `btf minimize`.
 std::unique_ptr<Command> minimizeCommand(CLI::App& parent);
+/// `map dump` and the like.
+std::vector<std::unique_ptr<Command>> mapCommands(CLI::App& parent);
+std::unique_ptr<Command> eventsCommand(CLI::App& parent);
+std::unique_ptr<Command> programCommand(CLI::App& parent);
+std::unique_ptr<Command> statsCommand(CLI::App& parent);
 std::unique_ptr<Command> kernelCommand(CLI::App& parent);
 std::unique_ptr<Command> monitorCommand(CLI::App& parent);
 

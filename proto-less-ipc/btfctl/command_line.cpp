@@ -143,8 +143,12 @@ int runCommandLine(std::vector<std::string> arguments, std::ostream& out, std::o
   declareGlobals(app, context);
   std::vector<std::unique_ptr<Command>> commands;
   for (const auto make : {loadCommand, unloadCommand, attachCommand, updateCommand, detachCommand, listCommand,
-                          showCommand, checkCommand, relocateCommand, minimizeCommand, kernelCommand, monitorCommand}) {
+                          showCommand, eventsCommand, statsCommand, programCommand, checkCommand, relocateCommand,
+                          minimizeCommand, kernelCommand, monitorCommand}) {
     commands.push_back(make(app));
+  }
+  for (std::unique_ptr<Command>& command : mapCommands(app)) {
+    commands.push_back(std::move(command));
   }
   try { // CLI11 reports by exception, --help included
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());

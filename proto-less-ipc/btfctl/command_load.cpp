@@ -4,6 +4,7 @@
 #include "btfctl/hold.h"
 #include "btfctl/load_request.h"
 #include "btfctl/object_watch.h"
+#include "btfctl/part_options.h"
 #include "btfctl/signal_queue.h"
 #include "btfctl/table.h"
 #include "btfctl/target.h"
@@ -29,6 +30,7 @@ constexpr const char* kExamples =
     "  btfctl load profile.o --attach sample=perf:software/cpu-clock@99hz --set target_pid=1234\n"
     "      sets a global variable before the object is loaded; the value is JSON\n"
     "  btfctl load trace.o --reuse events=/sys/fs/bpf/events --max-entries state=65536\n"
+    "  btfctl load trace.o --map state=type:lru_hash,pinPath:state --kconfig CONFIG_HZ=250\n"
     "  btfctl load trace.o --dry-run --log-level 1\n"
     "      asks the verifier only: nothing stays\n"
     "  btfctl load trace.o --attach-all --exec -- ping -c 3 localhost\n"
@@ -44,7 +46,7 @@ class LoadCommand : public Command {
  public:
   explicit LoadCommand(CLI::App& parent)
       : Command(parent, "load", "Load an object, and hold it: it is unloaded when this command ends",
-                kExamples + ("\n" + targetHelp())) {
+                kExamples + ("\n" + targetHelp()) + partOptionsHelp()) {
     argument("OBJECT", options_.object, "The object file; - is standard input");
     option("--name", "NAME", options_.name, "What to call it; else as its file, without .o or .bpf.o");
     repeatable("--label", "KEY=VALUE", options_.labels, "A label to select it by");
@@ -55,6 +57,10 @@ class LoadCommand : public Command {
     repeatable("--disable", "PROGRAM", options_.disable, "Do not load it");
     repeatable("--set", "VARIABLE=JSON", options_.variables, "The value of a global variable");
     repeatable("--max-entries", "MAP=NUMBER", options_.maxEntries, "The size of a map");
+    repeatable("--map", "MAP=FIELD:VALUE,...", options_.maps, "Other options of a map (see below)");
+    repeatable("--program", "PROGRAM=FIELD:VALUE,...", options_.programs, "Other options of a program (see below)");
+    repeatable("--kconfig", "CONFIG_NAME=VALUE", options_.kconfig,
+               "A value for a __kconfig variable, as in a kernel's .config");
     repeatable("--reuse", "MAP=PATH|ID", options_.reuse, "Use an existing map: pinned at PATH, or by kernel id");
     option("--kernel-btf", "FILE", options_.kernelBtf,
            "Relocate for this BTF instead of the running kernel's (a kernel without any; better BTF)");

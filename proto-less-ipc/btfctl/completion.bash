@@ -24,9 +24,9 @@ _btfctl() {
   fi
   local words
   case $command in
-    "") words="load unload attach update detach list show check relocate btf kernel monitor --version $globals" ;;
+    "") words="load unload attach update detach list show stats events map prog check relocate btf kernel monitor --version $globals" ;;
     load)
-      words="--name --label --attach --attach-all --enable --disable --set --max-entries --reuse --kernel-btf --log-level --deadline
+      words="--name --label --attach --attach-all --enable --disable --set --max-entries --map --program --kconfig --reuse --kernel-btf --log-level --deadline
         --dry-run --stay --exec $globals"
       [[ $word == -* ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$word"); return; }
       ;;
@@ -42,6 +42,10 @@ _btfctl() {
       words="minimize --kernel --output $globals"
       [[ $word == -* || ${COMP_WORDS[COMP_CWORD - 1]} == btf ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$word"); return; }
       ;;
+    stats) words="$(_btfctl_objects) --interval $globals" ;;
+    prog) words="$(_btfctl_objects) --code $globals" ;;
+    events) words="$(_btfctl_objects) --type --count $globals" ;;
+    map) words="dump lookup update delete $(_btfctl_objects) --new --existing $globals" ;;
     show) words="$(_btfctl_objects) --relocations $globals" ;;
     unload) words="$(_btfctl_objects) $globals" ;;
     attach) words="$(_btfctl_objects) --deadline $globals" ;;

@@ -76,6 +76,21 @@ Outcome<json> Daemon::call(std::string_view method, const json& parameters, std:
   return outcomeOf(client_.call(qualified(method), parameters, borrowed));
 }
 
+Outcome<UniqueFd> Daemon::callForDescriptor(std::string_view method, const json& parameters) {
+  auto reply = client_.call(qualified(method), parameters);
+  std::vector<UniqueFd> descriptors;
+  if (reply) {
+    descriptors = std::move(reply->descriptors);
+  }
+  if (auto outcome = outcomeOf(std::move(reply)); !outcome) {
+    return std::unexpected(std::move(outcome).error());
+  }
+  if (descriptors.size() != 1) {
+    return failed(ExitStatus::Failed, "the daemon's answer has no descriptor");
+  }
+  return std::move(descriptors.front());
+}
+
 Outcome<void> Daemon::startStream(std::string_view method) {
   auto started = client_.startMore(qualified(method), json::object());
   return started ? Outcome<void>{} : lost(started.error());

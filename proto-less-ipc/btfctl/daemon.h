@@ -25,6 +25,9 @@ class Daemon {
   Outcome<nlohmann::json> call(std::string_view method, const nlohmann::json& parameters,
                                std::span<const UniqueFd> descriptors = {});
 
+  /// Calls `method` of io.btfd and gives the only descriptor that comes with the reply.
+  Outcome<UniqueFd> callForDescriptor(std::string_view method, const nlohmann::json& parameters);
+
   /// Calls `method` of io.btfd and gives each of its replies to `onReply`, until the daemon ends the stream.
   Outcome<void> stream(std::string_view method, const nlohmann::json& parameters,
                        const std::function<void(nlohmann::json&)>& onReply);

@@ -3,6 +3,7 @@
 #include "base/object_name.h"
 #include "btfctl/duration.h"
 #include "btfctl/object_file.h"
+#include "btfctl/part_options.h"
 #include "btfctl/reused_map.h"
 #include "btfctl/target.h"
 
@@ -94,7 +95,45 @@ Result<void> addVariables(const LoadOptions& options, json& parameters) {
   return {};
 }
 
-Result<void> addMaxEntries(const LoadOptions& options, json& parameters) {
+/// Adds to `requests`, by name, what `options` say, each NAME=FIELD:VALUE,...
+Result<void> addFields(std::string_view option, const std::vector<std::string>& options,
+                       Result<json> (*parse)(std::string_view), json& requests) {
+  for (const std::string& text : options) {
+    auto assignment = splitAssignment(option, "NAME=FIELD:VALUE,...", text);
+    if (!assignment) {
+      return std::unexpected(std::move(assignment).error());
+    }
+    auto request = parse(assignment->value);
+    if (!request) {
+      return std::unexpected(std::move(request).error().within(std::string(option) + " " + assignment->name));
+    }
+    json& merged = requests[assignment->name];
+    for (const auto& [field, value] : request->items()) {
+      if (merged.contains(field)) {
+        return givenTwice(option, assignment->name + "=" + field);
+      }
+      merged[field] = value;
+    }
+  }
+  return {};
+}
+
+Result<void> addKconfig(const LoadOptions& options, json& parameters) {
+  json kconfig = json::object();
+  for (const std::string& text : options.kconfig) {
+    auto assignment = splitAssignment("--kconfig", "CONFIG_NAME=VALUE", text);
+    if (!assignment) {
+      return std::unexpected(std::move(assignment).error());
+    }
+    if (!kconfig.emplace(assignment->name, assignment->value).second) {
+      return givenTwice("--kconfig", assignment->name);
+    }
+  }
+  setUnlessEmpty(parameters, "kconfig", std::move(kconfig));
+  return {};
+}
+
+Result<void> addMaps(const LoadOptions& options, json& parameters) {
   json maps = json::object();
   for (const std::string& text : options.maxEntries) {
     auto assignment = splitAssignment("--max-entries", "MAP=NUMBER", text);
@@ -111,6 +150,9 @@ Result<void> addMaxEntries(const LoadOptions& options, json& parameters) {
       return givenTwice("--max-entries", assignment->name);
     }
   }
+  if (auto added = addFields("--map", options.maps, parseMapOptions, maps); !added) {
+    return added;
+  }
   setUnlessEmpty(parameters, "maps", std::move(maps));
   return {};
 }
@@ -121,6 +163,9 @@ Result<void> addPrograms(const LoadOptions& options, json& parameters) {
     if (auto added = add(options, programs); !added) {
       return added;
     }
+  }
+  if (auto added = addFields("--program", options.programs, parseProgramOptions, programs); !added) {
+    return added;
   }
   setUnlessEmpty(parameters, "programs", std::move(programs));
   return {};
@@ -183,7 +228,7 @@ Result<json> loadParameters(const LoadOptions& options) {
   if (options.dryRun) {
     parameters["dryRun"] = true;
   }
-  for (const auto add : {addLabels, addPrograms, addVariables, addMaxEntries, addDeadline}) {
+  for (const auto add : {addLabels, addPrograms, addVariables, addMaps, addKconfig, addDeadline}) {
     if (auto added = add(options, parameters); !added) {
       return std::unexpected(std::move(added).error());
     }

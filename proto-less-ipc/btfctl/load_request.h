@@ -26,6 +26,12 @@ struct LoadOptions {
   std::vector<std::string> variables{};
   /// MAP=NUMBER
   std::vector<std::string> maxEntries{};
+  /// MAP=FIELD:VALUE,...
+  std::vector<std::string> maps{};
+  /// PROGRAM=FIELD:VALUE,...
+  std::vector<std::string> programs{};
+  /// CONFIG_NAME=VALUE
+  std::vector<std::string> kconfig{};
   /// MAP=PATH or MAP=ID
   std::vector<std::string> reuse{};
   /// A file; empty: the running kernel's BTF.

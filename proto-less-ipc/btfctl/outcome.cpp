@@ -16,6 +16,7 @@ constexpr std::array kStatusByError{
     NamedStatus{"io.btfd.NoSuchObject", ExitStatus::NotFound},
     NamedStatus{"io.btfd.NoSuchLink", ExitStatus::NotFound},
     NamedStatus{"io.btfd.NoSuchName", ExitStatus::NotFound},
+    NamedStatus{"io.btfd.NoSuchKey", ExitStatus::NotFound},
     NamedStatus{"io.btfd.NotOwner", ExitStatus::Denied},
     NamedStatus{"org.varlink.service.PermissionDenied", ExitStatus::Denied},
     NamedStatus{"io.btfd.DeadlineExceeded", ExitStatus::TryAgain},

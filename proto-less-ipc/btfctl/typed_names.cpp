@@ -68,6 +68,9 @@ std::string programOption(std::string_view path) {
     return "--enable or --disable " + *program;
   }
   const std::size_t attach = path.find(kAttach);
+  if (const std::size_t dot = path.rfind('.'); attach == std::string_view::npos && dot != std::string_view::npos) {
+    return "--program " + std::string(path.substr(0, dot)) + "=" + std::string(path.substr(dot + 1));
+  }
   if (attach == std::string_view::npos) {
     return "program " + std::string(path);
   }
@@ -99,6 +102,13 @@ std::string typedFor(std::string_view path) {
   }
   if (const auto map = between(path, "maps.", ".reuseFileDescriptor")) {
     return "--reuse " + *map;
+  }
+  if (const auto map = between(path, "maps.", ""); map && map->rfind('.') != std::string::npos) {
+    const std::size_t dot = map->rfind('.');
+    return "--map " + map->substr(0, dot) + "=" + map->substr(dot + 1);
+  }
+  if (const auto name = between(path, "kconfig.", "")) {
+    return "--kconfig " + *name;
   }
   if (const auto variable = between(path, "variables.", "")) {
     return "--set " + *variable;

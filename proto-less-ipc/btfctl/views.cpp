@@ -165,6 +165,50 @@ std::string relocationsView(const json& relocations, std::int64_t leftOut, std::
   return text + (reasons.empty() ? "" : "\n" + reasons);
 }
 
+std::string disassemblyView(const json& reply, bool code) {
+  constexpr std::size_t kNumberWidth = 6;
+  std::string text;
+  for (const json& instruction : field(reply, "instructions")) {
+    if (field(instruction, "source").is_string()) {
+      text += "; " + textField(instruction, "source") + " @ " + textField(instruction, "file") + ":" +
+              textField(instruction, "line") + "\n";
+    }
+    const std::string number = textField(instruction, "number");
+    text += std::string(kNumberWidth - std::min(kNumberWidth, number.size()), ' ') + number + ": " +
+            (code ? textField(instruction, "code") + "  " : "") + textField(instruction, "text");
+    if (const std::string relocation = textField(instruction, "relocation"); !relocation.empty()) {
+      text += "  ; CO-RE: " + relocation;
+    }
+    text += "\n";
+  }
+  if (const std::int64_t leftOut = numberField(reply, "instructionsLeftOut"); leftOut > 0) {
+    text += "and " + std::to_string(leftOut) + " more\n";
+  }
+  return text;
+}
+
+std::string statisticsView(const json& document, std::size_t width) {
+  constexpr std::int64_t kMicrosecondsPerSecond = 1'000'000;
+  const std::int64_t interval = std::max<std::int64_t>(1, numberField(document, "intervalUSec"));
+  Table table({{"PROGRAM", Align::Left, true},
+               {"RUNS/S", Align::Right},
+               {"NS/RUN", Align::Right},
+               {"CPU %", Align::Right},
+               {"RUNS", Align::Right},
+               {"MISSED", Align::Right}});
+  for (const auto& [program, after] : field(document, "statistics").items()) {
+    const json& before = field(field(document, "before"), program.c_str());
+    const std::int64_t runs = numberField(after, "runs") - numberField(before, "runs");
+    const std::int64_t time = numberField(after, "runTimeNSec") - numberField(before, "runTimeNSec");
+    const std::int64_t perMille = time / interval; // nanoseconds of a microsecond
+    table.add({printable(program), std::to_string(runs * kMicrosecondsPerSecond / interval),
+               runs > 0 ? std::to_string(time / runs) : "-",
+               std::to_string(perMille / 10) + "." + std::to_string(perMille % 10), textField(after, "runs"),
+               textField(after, "recursionMisses")});
+  }
+  return table.render(width);
+}
+
 std::string kernelView(const json& reply, std::size_t width) {
   const json& spec = field(reply, "spec");
   const std::string title = "Linux " + textField(reply, "release");

@@ -23,6 +23,12 @@ std::string linksView(const nlohmann::json& links, std::size_t width);
 std::string relocationsView(const nlohmann::json& relocations, std::int64_t leftOut, std::size_t width);
 
 /// What DescribeKernel answered.
+/// Instructions by io.btfd.Disassemble's reply, each source line in front of its first; with their bytes if `code`.
+std::string disassemblyView(const nlohmann::json& reply, bool code);
+
+/// How often programs ran in an interval, by two replies to Describe.
+std::string statisticsView(const nlohmann::json& document, std::size_t width);
+
 std::string kernelView(const nlohmann::json& reply, std::size_t width);
 
 /// An event as one line without a line break.

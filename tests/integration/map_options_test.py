@@ -1,6 +1,7 @@
 """What Load changes of an object's maps, and maps that objects share."""
 import contextlib
 import os
+import socket
 import struct
 
 import bpf
@@ -108,10 +109,9 @@ class GlobalVariables(MapOptionsTest):
         with open(object_path("map_options"), "rb") as f:
             loaded = self.client.call("io.btfd.Load", {"objectFileDescriptor": 0,
                                                        "maps": {".data.growing": {"valueSize": 1 << 20}}}, [f])["object"]
-        link = self.client.call("io.btfd.Attach", {
-            "objectId": loaded["id"], "program": "touch",
-            "target": {"targetFileDescriptor": 0}}, [self.client.socket])["link"]
-        self.client.call("io.btfd.Detach", {"linkId": link["id"]})
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+            self.client.call("io.btfd.Attach", {"objectId": loaded["id"], "program": "touch",
+                                                "target": {"targetFileDescriptor": 0}}, [other])
 
     def test_cannot_shrink(self):
         with self.refused_for(".data.fixed.valueSize", "8 bytes"):

@@ -44,6 +44,36 @@ TEST(LoadParameters, VariablesKeepTheirJsonType) {
             (json{{"n", 1}, {"f", true}, {"s", "a=b"}, {"o", {{"x", {1, 2}}}}}));
 }
 
+TEST(LoadParameters, MapsAndProgramsHaveFields) {
+  const LoadOptions options{
+      .enable = {"p"},
+      .maxEntries = {"m=8"},
+      .maps = {"m=type:lru_hash,flags:0x10", "m=pinPath:shared", "n=reuseMap:7/.data.x,innerMap:8/y"},
+      .programs = {"p=type:cgroup/connect6,verifierLogLevel:2"},
+      .kconfig = {"CONFIG_HZ=250", "CONFIG_TEXT=\"a=b\""}};
+  const json parameters = loadParameters(options).value();
+  EXPECT_EQ(
+      parameters["maps"],
+      (json{{"m", {{"maxEntries", 8}, {"type", "lru_hash"}, {"flags", 16}, {"pinPath", "shared"}}},
+            {"n",
+             {{"reuseMap", {{"objectId", 7}, {"map", ".data.x"}}}, {"innerMap", {{"objectId", 8}, {"map", "y"}}}}}}));
+  EXPECT_EQ(parameters["programs"],
+            (json{{"p", {{"enabled", true}, {"type", "cgroup/connect6"}, {"verifierLogLevel", 2}}}}));
+  EXPECT_EQ(parameters["kconfig"], (json{{"CONFIG_HZ", "250"}, {"CONFIG_TEXT", "\"a=b\""}}));
+}
+
+TEST(LoadParameters, ErrorsOfFieldsNameThem) {
+  const auto whyNot = [](const LoadOptions& options) { return loadParameters(options).error().message; };
+  EXPECT_THAT(whyNot({.maps = {"m=typ:hash"}}), HasSubstr("--map m: there is no field 'typ'; did you mean 'type'?"));
+  EXPECT_THAT(whyNot({.maps = {"m=type"}}), HasSubstr("write type:TYPE"));
+  EXPECT_THAT(whyNot({.maps = {"m=flags:1k"}}), HasSubstr("flags: must be a number"));
+  EXPECT_THAT(whyNot({.maps = {"m=flags:4294967296"}}), HasSubstr("from 0 to 4294967295"));
+  EXPECT_THAT(whyNot({.maps = {"m=reuseMap:state"}}), HasSubstr("such as 7/state"));
+  EXPECT_THAT(whyNot({.maxEntries = {"m=1"}, .maps = {"m=maxEntries:2"}}), HasSubstr("given twice"));
+  EXPECT_THAT(whyNot({.programs = {"p=keySize:1"}}), HasSubstr("--program p: there is no field 'keySize'"));
+  EXPECT_THAT(whyNot({.kconfig = {"CONFIG_HZ"}}), HasSubstr("--kconfig CONFIG_HZ: must be written as"));
+}
+
 TEST(LoadParameters, ErrorsNameTheOption) {
   const auto whyNot = [](const LoadOptions& options) { return loadParameters(options).error().message; };
   EXPECT_THAT(whyNot({.attach = {"=interface:a"}}), HasSubstr("--attach =interface:a: must be written as PROGRAM"));

@@ -18,6 +18,9 @@ TEST(TypedNames, FieldsOfALoadAreItsOptions) {
   EXPECT_EQ(typedFor("maps.events.maxEntries"), "--max-entries events");
   EXPECT_EQ(typedFor("maps.events.reuseFileDescriptor"), "--reuse events");
   EXPECT_EQ(typedFor("programs.drop.attach"), "--attach drop");
+  EXPECT_EQ(typedFor("programs.drop.type"), "--program drop=type");
+  EXPECT_EQ(typedFor("maps..data.x.valueSize"), "--map .data.x=valueSize");
+  EXPECT_EQ(typedFor("kconfig.CONFIG_HZ"), "--kconfig CONFIG_HZ");
 }
 
 TEST(TypedNames, NamesOfMapsMayHaveDots) {

@@ -323,5 +323,43 @@ TEST_F(JsonVariable, KindsWithoutValuesAreRefused) {
   EXPECT_THAT(write(4242, "1", memory), HasSubstr("broken"));
 }
 
+TEST_F(JsonVariable, IntegersMayBeTexts) {
+  const std::uint32_t u64 = addInt("unsigned long", 8);
+  std::uint64_t memory = 0;
+  EXPECT_EQ(write(u64, R"("18446744073709551615")", memory), "");
+  EXPECT_EQ(memory, UINT64_MAX);
+  EXPECT_EQ(write(u64, R"("0xfedcba9876543210")", memory), "");
+  EXPECT_EQ(memory, 0xfedcba9876543210);
+  const std::uint32_t s64 = addInt("long", 8, BTF_INT_SIGNED);
+  std::int64_t number = 0;
+  EXPECT_EQ(write(s64, R"("-9223372036854775808")", number), "");
+  EXPECT_EQ(number, INT64_MIN);
+  for (const char* text : {R"("")", R"("-")", R"("0x")", R"("1e3")", R"(" 1")", R"("1 ")", R"("18446744073709551616")",
+                           R"("--1")", R"("0x-1")"}) {
+    EXPECT_THAT(write(u64, text, memory), HasSubstr("needs an integer")) << text;
+  }
+  EXPECT_THAT(write(s64, R"("-9223372036854775809")", number), HasSubstr("needs an integer"));
+  EXPECT_THAT(write(addInt("int", 4, BTF_INT_SIGNED), R"("4294967296")", number), HasSubstr("does not fit"));
+}
+
+TEST_F(JsonVariable, BitfieldsAreWhatTheirTypeIs) {
+  const std::uint32_t color = id(btf__add_enum(btf(), "color", 4));
+  btf__add_enum_value(btf(), "RED", 1);
+  btf__add_enum_value(btf(), "BLUE", -2);
+  const std::uint32_t type = id(btf__add_struct(btf(), "flags", 4));
+  btf__add_field(btf(), "hue", color, 0, 3);
+  btf__add_field(btf(), "count", addInt("unsigned int", 4), 3, 4);
+  btf__add_field(btf(), "shift", addInt("int", 4, BTF_INT_SIGNED), 7, 4);
+  std::uint32_t memory = 0;
+  EXPECT_EQ(write(type, R"({"hue": "BLUE", "count": 15, "shift": -8})", memory), "");
+  EXPECT_EQ(memory, 0b1000'1111'110U);
+  EXPECT_EQ(write(type, R"({"hue": "RED", "count": "0x3", "shift": 7})", memory), "");
+  EXPECT_EQ(memory, 0b0111'0011'001U);
+  for (const char* text : {R"({"count": -1})", R"({"count": 16})", R"({"shift": 8})", R"({"shift": -9})",
+                           R"({"hue": "PINK"})", R"({"hue": 8})", R"({"count": 1.5})"}) {
+    EXPECT_THAT(write(type, text, memory), AllOf(HasSubstr("bitfield of"), HasSubstr("does not fit"))) << text;
+  }
+}
+
 } // namespace
 } // namespace btfd::loader

@@ -18,7 +18,7 @@ nlohmann::json goodBody() {
   return nlohmann::json::parse(R"({
     "object": {
       "name": "probe", "digest": "abcd",
-      "programs": [{"name": "on_exec", "section": "tp_btf/x", "type": "tracing", "kernelId": 7, "tag": "00ff", "descriptor": 0}],
+      "programs": [{"name": "on_exec", "section": "tp_btf/x", "type": "tracing", "attachType": "trace_raw_tp", "kernelId": 7, "tag": "00ff", "descriptor": 0}],
       "maps": [{"name": "events", "type": "ringbuf", "kernelId": 8, "keySize": 0, "valueSize": 0, "maxEntries": 4096, "descriptor": 1}],
       "links": [{"program": "on_exec", "kind": "tp_btf", "target": "x", "kernelId": 9, "detachBySocketOption": false, "descriptors": [2, 3]}]
     },
