@@ -6,6 +6,7 @@
 #include "describe_job.h"
 #include "descriptors.h"
 #include "load_job.h"
+#include "read_job.h"
 #include "tc_job.h"
 
 #include <cerrno>
@@ -143,6 +144,9 @@ class Worker {
     }
     if (kind == "tcDetach") {
       return runTcDetachJob(request, descriptors);
+    }
+    if (kind == "read") {
+      return runReadJob(request, descriptors);
     }
     return kind == "describe" ? runDescribeJob(request, descriptors) : runAttachJob(request, descriptors);
   }

@@ -5,6 +5,7 @@
 #include "load_request.h"
 #include "map_references.h"
 #include "object_json.h"
+#include "target_programs.h"
 #include "varlink/limits.h"
 
 #include <spdlog/spdlog.h>
@@ -80,6 +81,10 @@ void LoadMethod::call(varlink::Call call) {
   if (!deadline) {
     return;
   }
+  auto targets = findTargetPrograms(call, objects_.registry(), policy_);
+  if (!targets) {
+    return;
+  }
   nlohmann::json parameters = call.takeParameters();
   std::vector<UniqueFd> descriptors = takeAllDescriptors(call);
   if (const auto inlined = parameters.find("object"); inlined != parameters.end()) {
@@ -113,6 +118,10 @@ void LoadMethod::call(varlink::Call call) {
   if (auto added = addReferencedMaps(job, peer.uid, objects_.registry()); !added) {
     failed(request, added.error());
     return;
+  }
+  for (auto& [program, descriptor] : *targets) {
+    job.body["targetPrograms"][program] = job.descriptors.size();
+    job.descriptors.push_back(std::move(descriptor));
   }
   guessImage(*request, job);
   objects_.loadBegan(peer.uid);

@@ -16,9 +16,10 @@ namespace btfd::service {
 LoaderService::LoaderService(Parts parts)
     : policy_(parts.policy), kernelBtf_(parts.kernelBtf), events_(parts.events),
       objects_(parts.config.bpffs, parts.workers, parts.events), jobs_(parts.workers, parts.kernelBtf),
-      load_(parts.config, parts.kernelBtf, objects_, jobs_, parts.events),
+      load_(parts.config, parts.policy, parts.kernelBtf, objects_, jobs_, parts.events),
       attach_(parts.config, parts.policy, objects_, jobs_, parts.events), check_(parts.config, jobs_),
-      describe_(parts.config, objects_.registry(), jobs_), list_(objects_.registry()) {}
+      describe_(parts.config, objects_.registry(), jobs_), list_(objects_.registry()),
+      read_(parts.config, parts.policy, objects_.registry(), jobs_) {}
 
 void LoaderService::addTo(varlink::Service& service) {
   const auto add = [&](std::string_view method, void (LoaderService::*handler)(varlink::Call)) {
@@ -29,6 +30,7 @@ void LoaderService::addTo(varlink::Service& service) {
   service.add("io.btfd", "Check", [this](varlink::Call call) { check_.call(std::move(call)); });
   service.add("io.btfd", "Describe", [this](varlink::Call call) { describe_.call(std::move(call)); });
   service.add("io.btfd", "List", [this](varlink::Call call) { list_.call(std::move(call)); });
+  service.add("io.btfd", "Read", [this](varlink::Call call) { read_.call(std::move(call)); });
   service.add("io.btfd", "Monitor", [this](varlink::Call call) { events_.subscribe(std::move(call)); });
   add("Unload", &LoaderService::unload);
   add("Detach", &LoaderService::detach);

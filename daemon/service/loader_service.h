@@ -11,6 +11,7 @@
 #include "list_method.h"
 #include "load_method.h"
 #include "policy/policy.h"
+#include "read_method.h"
 #include "varlink/call.h"
 #include "varlink/service.h"
 #include "worker_pool.h"
@@ -56,6 +57,7 @@ class LoaderService {
   CheckMethod check_;
   DescribeMethod describe_;
   ListMethod list_;
+  ReadMethod read_;
 };
 
 } // namespace btfd::service

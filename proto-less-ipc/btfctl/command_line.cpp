@@ -142,8 +142,8 @@ int runCommandLine(std::vector<std::string> arguments, std::ostream& out, std::o
   CLI::App app("Loads eBPF objects through btfd, the loader daemon, and shows what is loaded.", "btfctl");
   declareGlobals(app, context);
   std::vector<std::unique_ptr<Command>> commands;
-  for (const auto make : {loadCommand, unloadCommand, attachCommand, detachCommand, listCommand, showCommand,
-                          checkCommand, relocateCommand, minimizeCommand, kernelCommand, monitorCommand}) {
+  for (const auto make : {loadCommand, unloadCommand, attachCommand, detachCommand, readCommand, listCommand,
+                          showCommand, checkCommand, relocateCommand, minimizeCommand, kernelCommand, monitorCommand}) {
     commands.push_back(make(app));
   }
   try { // CLI11 reports by exception, --help included

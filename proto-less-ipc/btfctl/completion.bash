@@ -24,7 +24,7 @@ _btfctl() {
   fi
   local words
   case $command in
-    "") words="load unload attach detach list show check relocate btf kernel monitor --version $globals" ;;
+    "") words="load unload attach detach read list show check relocate btf kernel monitor --version $globals" ;;
     load)
       words="--name --label --attach --attach-all --enable --disable --set --max-entries --reuse --kernel-btf --log-level --deadline
         --dry-run --stay --exec $globals"
@@ -45,7 +45,7 @@ _btfctl() {
     show) words="$(_btfctl_objects) --relocations $globals" ;;
     unload) words="$(_btfctl_objects) $globals" ;;
     attach) words="$(_btfctl_objects) --deadline $globals" ;;
-    detach) words="$(_btfctl_links) $globals" ;;
+    detach | read) words="$(_btfctl_links) $globals" ;;
     list) words="--label --name $globals" ;;
     *) words=$globals ;;
   esac
