@@ -7,6 +7,7 @@
 #include <bpf/bpf.h>
 
 #include <cerrno>
+#include <utility>
 
 #include <sys/socket.h>
 
@@ -23,11 +24,10 @@ Outcome<AttachedLink> dispatch(AttachRequest& request) {
   case BPF_PROG_TYPE_TRACING:
     return attachTracing(request);
   case BPF_PROG_TYPE_LSM:
-    return bpf_program__expected_attach_type(&request.program()) == BPF_LSM_CGROUP
-               ? attachCgroup(request)
-               : attachBySection(request, "lsm", {});
+    return bpf_program__expected_attach_type(&request.program()) == BPF_LSM_CGROUP ? attachCgroup(request)
+                                                                                   : attachTracing(request);
   case BPF_PROG_TYPE_EXT:
-    return attachBySection(request, "freplace", {});
+    return attachReplacement(request);
   case BPF_PROG_TYPE_RAW_TRACEPOINT:
   case BPF_PROG_TYPE_RAW_TRACEPOINT_WRITABLE:
     return attachRawTracepoint(request);
@@ -85,9 +85,9 @@ void detach(AttachedLink& link) {
 
 Outcome<AttachedLink> attachProgram(const MapsByName& maps, struct bpf_program& program, const nlohmann::json& target,
                                     const std::string& path, RequestDescriptors& descriptors,
-                                    const object::LibbpfLog& log) {
+                                    const object::LibbpfLog& log, AttachContext context) {
   AttachRequest request(maps, program, target, path, descriptors);
-  request.attachFor(program, log);
+  request.attachFor(program, log, std::move(context));
   return dispatch(request);
 }
 

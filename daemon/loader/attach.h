@@ -38,12 +38,24 @@ struct AttachedLink {
   std::vector<UniqueFd> descriptors;
   std::optional<std::uint32_t> kernelId;
   DetachBy detachBy = DetachBy::closing;
+
   /// For programDetach.
   enum bpf_attach_type attachType = {};
+
   /// A filter of tc, which is not made yet: as nothing of this process keeps it, who asked for it has to know of it
   /// before (tc_job.h). Of the interface's network namespace it has the descriptor, unless it is this process's own.
   std::optional<TcFilter> filter = {};
   UniqueFd networkNamespace = {};
+  /// For usdt: the numbers of its specifications in the object's map of them, which no other may use while it is there.
+  std::vector<std::uint32_t> usdtSpecs = {};
+};
+
+/// What is known of a program, beside itself, that is to be attached.
+struct AttachContext {
+  /// What it was made for, if that is not what its section says.
+  std::string madeFor = {};
+  /// For an object that was loaded by another job: the usdtSpecs of all its links.
+  std::optional<std::vector<std::uint32_t>> usdtSpecsInUse = {};
 };
 
 /// Detaches what `attachProgram` attached.
@@ -55,7 +67,7 @@ void detach(AttachedLink& link);
 /// libbpf.
 Outcome<AttachedLink> attachProgram(const MapsByName& maps, struct bpf_program& program, const nlohmann::json& target,
                                     const std::string& path, RequestDescriptors& descriptors,
-                                    const object::LibbpfLog& log);
+                                    const object::LibbpfLog& log, AttachContext context = {});
 
 /// Looks whether the target could be attached to, without attaching: that its fields fit the program's type, and that
 /// the interface, directory, tracepoint, kernel function or descriptor that they name is there and of the kind that it

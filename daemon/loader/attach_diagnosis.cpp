@@ -3,14 +3,11 @@
 #include "base/near_misses.h"
 #include "kernel_names.h"
 
-#include <bpf/btf.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <system_error>
 #include <vector>
 
@@ -30,11 +27,6 @@ std::vector<std::string> directoriesIn(const std::filesystem::path& directory) {
     }
   }
   return names;
-}
-
-/// The one of the places that libbpf takes.
-const std::string& tracefsRoot(const TracefsPlaces& places) {
-  return ::access(places.debugfs.c_str(), F_OK) == 0 ? places.debugfs : places.tracefs;
 }
 
 /// Samples a second that an event may ask for; 0 where the kernel does not say.
@@ -73,57 +65,78 @@ int tracepointError(const std::string& category, const std::string& name, const 
   return ::access(id.c_str(), R_OK) == 0 ? 0 : errno;
 }
 
-bool kernelHasFunction(std::string_view name, const std::string& symbols) {
-  name.remove_prefix(name.find(':') + 1); // npos + 1 is 0
-  std::ifstream file(symbols);
-  bool any = false;
-  // "ffffffff81000000 T name" with "\t[module]" behind those of modules (kernel/kallsyms.c, s_show)
-  for (std::string address, type, symbol; file >> address >> type >> symbol;) {
-    any = true;
-    if (symbol == name && (type == "t" || type == "T" || type == "w" || type == "W")) {
-      return true;
-    }
-    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
-  }
-  return !any;
-}
-
-bool kernelHasKprobes() {
-  return ::access("/sys/bus/event_source/devices/kprobe/type", F_OK) == 0;
-}
-
-std::string whyNoUprobe(const std::string& binary, const std::string& function, int code,
+std::string whyNoUprobe(const UserBinary& binary, const std::vector<std::string>& functions, int code,
                         const std::vector<std::string>& warnings) {
-  if (code != ENOENT) {
-    return {};
-  }
   const auto warnedOf = [&](std::string_view text) {
     return std::ranges::any_of(warnings, [&](const std::string& each) { return each.contains(text); });
   };
-  // Of elf_find_func_offset and attach_uprobe_opts in libbpf.
+  // Of attach_uprobe_opts in libbpf.
   if (warnedOf("failed to resolve full path")) {
-    return "there is no '" + binary +
+    return "there is no '" + binary.name +
            "' where programs and libraries are looked for ($PATH, $LD_LIBRARY_PATH, /usr/lib and "
            "the like); give its path";
   }
-  if (warnedOf("elf: failed to find symbol")) {
-    return "'" + binary + "' has no function '" + function +
-           "' in its symbol table; it may be stripped, or the "
-           "function be inlined: an offset does without";
+  if (code == ESRCH) {
+    return "there is no such process";
   }
-  return ::access("/sys/bus/event_source/devices/uprobe/type", F_OK) == 0
-             ? std::string()
-             : "this kernel has no uprobes (CONFIG_UPROBE_EVENTS)";
-}
-
-std::string whyNoKernelFunction(std::string_view name, int code, const std::string& symbols, bool hasKprobes) {
   if (code != ENOENT) {
     return {};
   }
-  if (kernelHasFunction(name, symbols)) {
-    return hasKprobes ? "" : "this kernel has no kprobes (CONFIG_KPROBE_EVENTS)";
+  if (::access("/sys/bus/event_source/devices/uprobe/type", F_OK) < 0) {
+    return "this kernel has no uprobes (CONFIG_UPROBE_EVENTS)";
   }
-  return "the kernel has no function '" + std::string(name) + "'" + kernelNamesLike(name, "", BTF_KIND_FUNC);
+  const std::vector<std::string> known = functionsIn(binary);
+  const auto missing = std::ranges::find_if(
+      functions, [&](const std::string& name) { return !std::ranges::binary_search(known, name); });
+  return missing == functions.end()
+             ? std::string()
+             : "'" + binary.name + "' has no function '" + *missing +
+                   "' in its symbol table; it may be stripped, or the function be inlined: an offset does without" +
+                   didYouMean(nearMisses(*missing, known));
+}
+
+std::string whyNoUsdt(const UserBinary& binary, const std::string& probe, int code,
+                      const std::vector<std::string>& warnings) {
+  const auto warnedOf = [&](std::string_view text) {
+    return std::ranges::any_of(warnings, [&](const std::string& each) { return each.contains(text); });
+  };
+  if (code == ENOENT) {
+    const auto known = usdtProbesIn(binary);
+    if (known.empty()) {
+      return "'" + binary.name + "' has no USDT probes (no notes of stapsdt)";
+    }
+    return std::ranges::find(known, probe) != known.end()
+               ? std::string()
+               : "'" + binary.name + "' has no USDT probe '" + probe + "'" + didYouMean(nearMisses(probe, known));
+  }
+  if (warnedOf("attaching to shared libraries without specific PID")) {
+    return "on this kernel (cookies of uprobes came with Linux 5.15) a USDT probe in a library, or in a program that "
+           "is "
+           "position-independent, needs field pid";
+  }
+  if (warnedOf("within PID")) {
+    return "the process has not mapped '" + binary.name + "'";
+  }
+  return code == E2BIG ? "the object has no room for more USDT attachments: BPF_USDT_MAX_SPEC_CNT, defined before "
+                         "bpf/usdt.bpf.h is included, says how many there may be"
+                       : "";
+}
+
+std::string whyNotTraced(enum bpf_attach_type type, const std::string& target, bool withCookie, int code) {
+  if (withCookie && (code == EINVAL || code == E2BIG)) {
+    return "cookies of such programs take Linux 5.19 or later";
+  }
+  if (code == EBUSY) {
+    return "function '" + target + "' is being changed otherwise, by a kprobe in its midst or a live patch";
+  }
+  if (code == E2BIG) {
+    return "as many programs as one function can have are attached to '" + target + "'";
+  }
+  if (type == BPF_LSM_MAC && code == EOPNOTSUPP) {
+    return "the kernel was not told to have BPF as a security module (CONFIG_BPF_LSM, and \"bpf\" in lsm= on its "
+           "command line)";
+  }
+  return {};
 }
 
 std::string whyNoRawTracepoint(std::string_view name, int code) {

@@ -1,16 +1,20 @@
 #include "attach_job.h"
 
 #include "attach.h"
+#include "multi_probes.h"
 #include "object/kept_image.h"
 #include "object/libbpf_log.h"
 #include "open_object.h"
 #include "program_options.h"
+#include "program_target.h"
 #include "seam.h"
 
 #include <bpf/bpf.h>
 
 #include <array>
+#include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include <sys/socket.h>
 
@@ -79,6 +83,8 @@ Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors
   }
   const std::array programs{HeldProgram{.name = name, .descriptor = descriptors.held(request.at("programDescriptor"))}};
   const SeamScope seam(programs);
+  prepareForSingleProbes(object);
+  forgetTarget(**program);
   const auto error = loadObject(object);
   if (!error) {
     return std::unexpected(error.error());
@@ -87,7 +93,9 @@ Outcome<JobReply> runAttachJob(const nlohmann::json& request, RequestDescriptors
     return invalidObject("the object cannot be taken up again: " + std::string(std::strerror(*error)) +
                          (log.warnings().empty() ? "" : ": " + log.warnings().front()));
   }
-  auto link = attachProgram(mapsByName, **program, request.at("target"), "target", descriptors, log);
+  auto link = attachProgram(mapsByName, **program, request.at("target"), "target", descriptors, log,
+                            {.madeFor = request.value("madeFor", ""),
+                             .usdtSpecsInUse = request.value("usdtSpecs", std::vector<std::uint32_t>{})});
   if (!link) {
     return std::unexpected(std::move(link.error()));
   }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 #include <fcntl.h>
@@ -21,6 +22,12 @@ Outcome<AttachedLink> attachedBy(std::string_view kind, const std::string& targe
   AttachedLink attached{.kind = std::string(kind), .target = target, .descriptors = {}, .kernelId = kernelLinkId(link)};
   attached.descriptors.push_back(std::move(link));
   return attached;
+}
+
+/// Varlink's integers have a sign; cookies of the kernel's have none.
+std::uint64_t unsignedOf(const nlohmann::json& number) {
+  return number.is_number_unsigned() ? number.get<std::uint64_t>()
+                                     : static_cast<std::uint64_t>(number.get<std::int64_t>());
 }
 
 } // namespace
@@ -84,7 +91,10 @@ Outcome<void> AttachRequest::allowOnly(std::initializer_list<std::string_view> f
       return invalidParameter(path(field), std::move(message));
     }
     // Kernel and libbpf would take what is before it, and the answer would say the whole.
-    if (value.is_string() && value.get_ref<const std::string&>().contains('\0')) {
+    const auto hasNul = [](const nlohmann::json& text) {
+      return text.is_string() && text.get_ref<const std::string&>().contains('\0');
+    };
+    if (hasNul(value) || (value.is_array() && std::ranges::any_of(value, hasNul))) {
       return invalidParameter(path(field), "has a NUL character");
     }
   }
@@ -98,11 +108,21 @@ std::optional<std::string> AttachRequest::text(const char* field) const {
 
 std::optional<std::uint64_t> AttachRequest::number(const char* field) const {
   const auto found = target_.find(field);
-  if (found == target_.end() || !found->is_number_integer()) {
-    return std::nullopt;
+  return found == target_.end() || !found->is_number_integer() ? std::nullopt : std::optional(unsignedOf(*found));
+}
+
+std::vector<std::string> AttachRequest::texts(const char* field) const {
+  const auto found = target_.find(field);
+  return found == target_.end() || !found->is_array() ? std::vector<std::string>{}
+                                                      : found->get<std::vector<std::string>>();
+}
+
+std::vector<std::uint64_t> AttachRequest::numbers(const char* field) const {
+  std::vector<std::uint64_t> numbers;
+  if (const auto found = target_.find(field); found != target_.end() && found->is_array()) {
+    std::ranges::transform(*found, std::back_inserter(numbers), unsignedOf);
   }
-  return found->is_number_unsigned() ? found->get<std::uint64_t>()
-                                     : static_cast<std::uint64_t>(found->get<std::int64_t>());
+  return numbers;
 }
 
 bool AttachRequest::flag(const char* field) const {
@@ -122,6 +142,17 @@ bool AttachRequest::has(const char* field) const {
 
 std::unexpected<Failure> AttachRequest::missing(const char* field, const std::string& what) const {
   return invalidParameter(path(field), "program '" + name() + "' of type " + typeName() + " needs " + what);
+}
+
+Outcome<std::optional<pid_t>> AttachRequest::process(const char* field) const {
+  const auto pid = number(field);
+  if (!pid) {
+    return std::nullopt;
+  }
+  if (*pid == 0 || *pid > static_cast<std::uint64_t>(std::numeric_limits<pid_t>::max())) {
+    return wrong(field, "there is no process " + std::to_string(static_cast<std::int64_t>(*pid)));
+  }
+  return static_cast<pid_t>(*pid);
 }
 
 Outcome<BorrowedFd> AttachRequest::givenDescriptor(const std::string& what) {
@@ -205,6 +236,23 @@ Outcome<AttachedLink> AttachRequest::finish(std::string_view kind, const std::st
     return refused(target, errno, reason);
   }
   return attachedBy(kind, target, takeDescriptor(LinkHandle(link)));
+}
+
+Outcome<AttachedLink> AttachRequest::finishAll(std::string_view kind, const std::string& target, std::size_t count,
+                                               const std::function<struct bpf_link*(std::size_t)>& attach,
+                                               const Reason& reason) const {
+  AttachedLink attached{.kind = std::string(kind), .target = target, .descriptors = {}, .kernelId = {}};
+  for (std::size_t i = 0; i < count; ++i) {
+    LinkHandle link(attach(i));
+    if (!link) {
+      return refused(target, errno, reason);
+    }
+    attached.descriptors.push_back(takeDescriptor(std::move(link)));
+  }
+  if (count == 1) {
+    attached.kernelId = kernelLinkId(attached.descriptors.front());
+  }
+  return attached;
 }
 
 Outcome<AttachedLink> AttachRequest::createLink(std::string_view kind, const std::string& target, int targetId,

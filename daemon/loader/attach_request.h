@@ -8,6 +8,9 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <utility>
+
+#include <sys/types.h>
 
 namespace btfd::loader {
 
@@ -47,9 +50,17 @@ class AttachRequest {
       : maps_(maps), program_(program), target_(target), path_(path), descriptors_(descriptors) {}
 
   /// Makes it one that attaches: `program`, the same as before, is loaded, and `log` hears libbpf.
-  void attachFor(struct bpf_program& program, const object::LibbpfLog& log) {
+  void attachFor(struct bpf_program& program, const object::LibbpfLog& log, AttachContext context) {
     loaded_ = &program;
     log_ = &log;
+    context_ = std::move(context);
+  }
+
+  [[nodiscard]] const AttachContext& context() const { return context_; }
+
+  /// What the program was made for: what its section says, unless something else was asked for when it was loaded.
+  [[nodiscard]] std::string madeFor() const {
+    return context_.madeFor.empty() ? sectionTarget(section()) : context_.madeFor;
   }
 
   [[nodiscard]] bool onlyChecking() const { return loaded_ == nullptr; }
@@ -79,6 +90,9 @@ class AttachRequest {
   /// Whether the field is there and true.
   [[nodiscard]] bool flag(const char* field) const;
   [[nodiscard]] const nlohmann::json* structure(const char* field) const;
+  /// The values of a field that is an array; empty if it is absent.
+  [[nodiscard]] std::vector<std::string> texts(const char* field) const;
+  [[nodiscard]] std::vector<std::uint64_t> numbers(const char* field) const;
 
   /// Whether the field is there.
   [[nodiscard]] bool has(const char* field) const;
@@ -86,8 +100,17 @@ class AttachRequest {
   /// The field's place in the client's request.
   [[nodiscard]] std::string path(std::string_view field) const { return path_ + "." + std::string(field); }
 
+  /// InvalidParameter: what the field says cannot be.
+  [[nodiscard]] std::unexpected<Failure> wrong(std::string_view field, std::string message) const {
+    return invalidParameter(path(field), std::move(message));
+  }
+
   /// InvalidParameter: the field is missing, which was to hold `what`.
   [[nodiscard]] std::unexpected<Failure> missing(const char* field, const std::string& what) const;
+
+  /// The process that a field names, if it is there. 0, which kernel and libbpf take for all or for the worker itself,
+  /// is none.
+  [[nodiscard]] Outcome<std::optional<pid_t>> process(const char* field = "pid") const;
 
   /// The descriptor of targetFileDescriptor, which is to be `what`.
   [[nodiscard]] Outcome<BorrowedFd> givenDescriptor(const std::string& what);
@@ -130,6 +153,12 @@ class AttachRequest {
   [[nodiscard]] Outcome<AttachedLink> finish(std::string_view kind, const std::string& target, struct bpf_link* link,
                                              const Reason& reason = {}) const;
 
+  /// One attachment of several links, none of which has been there before; each made by `attach` (as for `finish`),
+  /// which is called with their numbers. If one fails, none is left.
+  [[nodiscard]] Outcome<AttachedLink> finishAll(std::string_view kind, const std::string& target, std::size_t count,
+                                                const std::function<struct bpf_link*(std::size_t)>& attach,
+                                                const Reason& reason = {}) const;
+
   /// Attaches by a plain BPF_LINK_CREATE.
   [[nodiscard]] Outcome<AttachedLink> createLink(std::string_view kind, const std::string& target, int targetId,
                                                  enum bpf_attach_type type, const struct bpf_link_create_opts& options,
@@ -146,6 +175,7 @@ class AttachRequest {
   RequestDescriptors& descriptors_;
   struct bpf_program* loaded_ = nullptr;
   const object::LibbpfLog* log_ = nullptr;
+  AttachContext context_;
 };
 
 } // namespace btfd::loader

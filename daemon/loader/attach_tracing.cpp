@@ -1,6 +1,9 @@
 #include "attach_tracing.h"
 
 #include "attach_diagnosis.h"
+#include "attach_iterator.h"
+#include "attach_kprobe.h"
+#include "attach_uprobe.h"
 #include "kernel_names.h"
 #include "object/sought_type.h"
 #include "perf_event.h"
@@ -8,10 +11,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <limits>
-#include <optional>
-
-#include <sys/stat.h>
 
 namespace btfd::loader {
 
@@ -27,16 +26,15 @@ std::string_view tracingKind(enum bpf_attach_type type) {
     return "fexit";
   case BPF_MODIFY_RETURN:
     return "fmod_ret";
+  case BPF_TRACE_FSESSION:
+    return "fsession";
   case BPF_TRACE_ITER:
     return "iter";
+  case BPF_LSM_MAC:
+    return "lsm";
   default:
     return "tracing";
   }
-}
-
-std::string_view kprobeKind(std::string_view section) {
-  const auto slash = section.find('/');
-  return slash == std::string_view::npos ? section : section.substr(0, slash);
 }
 
 /// Whether `name` can be a tracepoint or its category. Both become part of a path below tracefs, which must not lead
@@ -45,145 +43,6 @@ bool isTracefsName(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, [](char character) {
     return std::isalnum(static_cast<unsigned char>(character)) != 0 || character == '_' || character == '-';
   });
-}
-
-/// The process that field `pid` names, if it is there. 0, which kernel and libbpf take for all or for the worker
-/// itself, is none.
-Outcome<std::optional<pid_t>> givenProcess(const AttachRequest& request) {
-  const auto pid = request.number("pid");
-  if (!pid) {
-    return std::nullopt;
-  }
-  if (*pid == 0 || *pid > static_cast<std::uint64_t>(std::numeric_limits<pid_t>::max())) {
-    return invalidParameter(request.path("pid"),
-                            "there is no process " + std::to_string(static_cast<std::int64_t>(*pid)));
-  }
-  return static_cast<pid_t>(*pid);
-}
-
-Outcome<AttachedLink> attachIterator(AttachRequest& request) {
-  if (auto allowed = request.allowOnly({"pid", "map", "cgroup"}); !allowed) {
-    return std::unexpected(std::move(allowed.error()));
-  }
-  const std::string target = sectionTarget(request.section());
-  union bpf_iter_link_info info{};
-  UniqueFd cgroup;
-  bool parameters = false;
-  const auto process = givenProcess(request);
-  if (!process) {
-    return std::unexpected(process.error());
-  }
-  if (*process) {
-    info.task.pid = static_cast<__u32>(**process);
-    parameters = true;
-  }
-  if (const auto map = request.text("map")) {
-    const auto found = request.maps().find(*map);
-    if (!found) {
-      return std::unexpected(found.error());
-    }
-    info.map.map_fd = static_cast<__u32>(bpf_map__fd(*found));
-    parameters = true;
-  }
-  if (const auto directory = request.text("cgroup")) {
-    auto opened = request.openCgroup(*directory);
-    if (!opened) {
-      return std::unexpected(std::move(opened.error()));
-    }
-    cgroup = std::move(*opened);
-    info.cgroup.cgroup_fd = static_cast<__u32>(cgroup.get());
-    info.cgroup.order = BPF_CGROUP_ITER_DESCENDANTS_PRE;
-    parameters = true;
-  }
-  if (request.onlyChecking()) {
-    return request.checked("iter", target);
-  }
-  LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = parameters ? &info : nullptr,
-              .link_info_len = parameters ? static_cast<__u32>(sizeof(info)) : 0U);
-  return request.finish("iter", target, bpf_program__attach_iter(request.loaded(), &options));
-}
-
-bool isReturnProbe(std::string_view kind) {
-  return kind == "kretprobe" || kind == "uretprobe" || kind == "uretprobe.s";
-}
-
-/// Whether a program of this kind is for binaries of user space rather than for the kernel's functions.
-bool isUserProbe(std::string_view kind) {
-  return kind.starts_with("uprobe") || kind.starts_with("uretprobe") || kind == "usdt";
-}
-
-Outcome<AttachedLink> attachUprobe(AttachRequest& request, std::string_view kind) {
-  if (auto allowed = request.allowOnly({"binary", "function", "offset", "cookie", "pid"}); !allowed) {
-    return std::unexpected(std::move(allowed.error()));
-  }
-  const std::string binary = request.text("binary").value_or("");
-  if (binary.empty()) {
-    return request.missing("binary", "the path of a program or library, or the name of one");
-  }
-  if (!request.has("function") && !request.has("offset")) {
-    return request.missing("function", "a function of " + binary + ", or an offset in it");
-  }
-  // A name without slash is looked for by libbpf. Opening a pipe would wait for ever.
-  struct stat status{};
-  if (binary.find('/') != std::string::npos && (::stat(binary.c_str(), &status) < 0 || !S_ISREG(status.st_mode))) {
-    return invalidParameter(request.path("binary"), "'" + binary + "' is no program or library");
-  }
-  const auto process = givenProcess(request);
-  if (!process) {
-    return std::unexpected(process.error());
-  }
-  const std::string function = request.text("function").value_or("");
-  const std::string target = binary + ":" + function + "+" + std::to_string(request.number("offset").value_or(0));
-  const auto reason = [&](int code) { return whyNoUprobe(binary, function, code, request.warnings()); };
-  if (request.onlyChecking()) {
-    return request.checked(kind, target);
-  }
-  LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = request.number("cookie").value_or(0),
-              .retprobe = isReturnProbe(kind), .func_name = function.empty() ? nullptr : function.c_str());
-  constexpr pid_t kAll = -1;
-  return request.finish(kind, target,
-                        bpf_program__attach_uprobe_opts(request.loaded(), process->value_or(kAll), binary.c_str(),
-                                                        request.number("offset").value_or(0), &options),
-                        reason);
-}
-
-/// What is said of a probe at `function` that was only looked at.
-Outcome<AttachedLink> checkedKprobe(const AttachRequest& request, std::string_view kind, const std::string& target,
-                                    const std::string& function, const AttachRequest::Reason& reason) {
-  return kernelHasKprobes() && kernelHasFunction(function) ? AttachRequest::checked(kind, target)
-                                                           : request.refused(target, ENOENT, reason);
-}
-
-Outcome<AttachedLink> attachKprobe(AttachRequest& request, std::string_view kind) {
-  if (auto allowed = request.allowOnly({"function", "offset", "cookie"}); !allowed) {
-    return std::unexpected(std::move(allowed.error()));
-  }
-  const std::string function = request.text("function").value_or("");
-  if (function.empty()) {
-    return request.missing("function", "a function of the kernel");
-  }
-  const auto reason = [&](int code) { return whyNoKernelFunction(function, code); };
-  if (request.onlyChecking()) {
-    return checkedKprobe(request, kind, function, function, reason);
-  }
-  LIBBPF_OPTS(bpf_kprobe_opts, options, .bpf_cookie = request.number("cookie").value_or(0),
-              .offset = request.number("offset").value_or(0), .retprobe = isReturnProbe(kind));
-  return request.finish(kind, function, bpf_program__attach_kprobe_opts(request.loaded(), function.c_str(), &options),
-                        reason);
-}
-
-Outcome<AttachedLink> attachProbeBySection(AttachRequest& request, std::string_view kind) {
-  if (auto allowed = request.allowOnly({}); !allowed) {
-    return std::unexpected(std::move(allowed.error()));
-  }
-  const std::string target = sectionTarget(request.section());
-  const bool ofOneFunction = kind == "kprobe" || kind == "kretprobe"; // others may have patterns, or are in binaries
-  const std::string function = target.substr(0, target.find('+'));
-  const auto reason = [&](int code) { return ofOneFunction ? whyNoKernelFunction(function, code) : std::string(); };
-  if (!request.onlyChecking()) {
-    return request.finish(kind, target, bpf_program__attach(request.loaded()), reason);
-  }
-  return ofOneFunction ? checkedKprobe(request, kind, target, function, reason) : AttachRequest::checked(kind, target);
 }
 
 } // namespace
@@ -208,13 +67,29 @@ Outcome<AttachedLink> attachTracing(AttachRequest& request) {
   if (auto allowed = request.allowOnly({"cookie"}); !allowed) {
     return std::unexpected(std::move(allowed.error()));
   }
-  const std::string target = sectionTarget(request.section());
+  const std::string target = request.madeFor();
   if (request.onlyChecking()) {
     return request.checked(kind, target);
   }
-  LIBBPF_OPTS(bpf_trace_opts, options, .cookie = request.number("cookie").value_or(0));
-  return request.finish(
-      kind, target, bpf_program__attach_trace_opts(request.loaded(), request.number("cookie") ? &options : nullptr));
+  const auto cookie = request.number("cookie");
+  const auto reason = [&](int code) { return whyNotTraced(type, target, cookie.has_value(), code); };
+  LIBBPF_OPTS(bpf_trace_opts, options, .cookie = cookie.value_or(0));
+  return request.finish(kind, target,
+                        bpf_program__attach_trace_opts(request.loaded(), cookie.value_or(0) != 0 ? &options : nullptr),
+                        reason);
+}
+
+Outcome<AttachedLink> attachReplacement(AttachRequest& request) {
+  if (auto allowed = request.allowOnly({}); !allowed) {
+    return std::unexpected(std::move(allowed.error()));
+  }
+  const std::string target = request.madeFor();
+  if (request.onlyChecking()) {
+    return request.checked("freplace", target);
+  }
+  return request.finish("freplace", target, bpf_program__attach_freplace(request.loaded(), 0, nullptr), [](int code) {
+    return code == EINVAL ? "a program can replace a function once only: load it again to attach it again" : "";
+  });
 }
 
 Outcome<AttachedLink> attachRawTracepoint(AttachRequest& request) {
@@ -257,12 +132,8 @@ Outcome<AttachedLink> attachTracepoint(AttachRequest& request) {
 }
 
 Outcome<AttachedLink> attachProbe(AttachRequest& request) {
-  const std::string_view kind = kprobeKind(bpf_program__section_name(&request.program()));
-  const bool sectionSaysIt = request.section().contains('/') && !request.has("binary") && !request.has("function");
-  if (sectionSaysIt) {
-    return attachProbeBySection(request, kind);
-  }
-  return isUserProbe(kind) ? attachUprobe(request, kind) : attachKprobe(request, kind);
+  const ProbeSection section(request.section());
+  return section.isForUserSpace() ? attachUserProbe(request, section) : attachKernelProbe(request, section);
 }
 
 Outcome<AttachedLink> attachPerfEvent(AttachRequest& request) {

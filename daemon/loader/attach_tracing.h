@@ -12,8 +12,11 @@ namespace btfd::loader {
 Outcome<AttachedLink> attachBySection(AttachRequest& request, std::string_view kind,
                                       std::initializer_list<std::string_view> fields);
 
-/// tp_btf, fentry, fexit, fmod_ret and iterators.
+/// tp_btf, fentry, fexit, fmod_ret, LSM programs and iterators.
 Outcome<AttachedLink> attachTracing(AttachRequest& request);
+
+/// freplace.
+Outcome<AttachedLink> attachReplacement(AttachRequest& request);
 
 Outcome<AttachedLink> attachRawTracepoint(AttachRequest& request);
 

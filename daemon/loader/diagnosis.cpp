@@ -152,8 +152,13 @@ std::string rejectionHint(std::string_view log) {
            "SEC(\"license\") = "
            "\"GPL\"";
   }
-  if (says("BPF program is too large")) {
+  if (says("BPF program is too large") || says(" jumps is too complex")) {
     return "the program is too complex for the verifier: shorten loops or split it";
+  }
+  // As in "unknown func bpf_skb_load_bytes#26", until Linux 6.9 also where the kernel has it (check_helper_call in
+  // kernel/bpf/verifier.c); what there is none of at all is "invalid func unknown#1234".
+  if (const auto reason = rejectionReason(log); reason.starts_with("unknown func bpf_")) {
+    return "this kernel has no such helper for programs of this type; later ones, or other types, may";
   }
   // As in "R0 invalid mem access 'map_value_or_null'" (kernel/bpf/verifier.c, reg_type_str).
   if (const auto reason = rejectionReason(log); reason.contains("invalid mem access") && reason.contains("_or_null'")) {

@@ -48,6 +48,25 @@ std::optional<LoadCause> findTypelessProgram(struct bpf_object& object) {
   return std::nullopt;
 }
 
+/// The program that would have to say what it is made for, and does not.
+std::optional<LoadCause> findTargetlessProgram(struct bpf_object& object) {
+  for (const struct bpf_program* program : autoloadedPrograms(object)) {
+    const std::string section = bpf_program__section_name(program);
+    const bool replaces = bpf_program__type(program) == BPF_PROG_TYPE_EXT;
+    if (!replaces && (section.contains('/') || !object::soughtFor(*program))) {
+      continue;
+    }
+    const std::string name = bpf_program__name(program);
+    return LoadCause{.message = "program '" + name + "' in section " + section +
+                                (replaces ? " replaces a function of a loaded BPF program, and nothing says of which: "
+                                          : " is made for a function, and nothing says for which: ") +
+                                "programs." + name + ".target of the request does",
+                     .program = name,
+                     .map = {}};
+  }
+  return std::nullopt;
+}
+
 std::string differs(std::string_view what, const std::string& declared, const std::string& given) {
   return "its " + std::string(what) + " is " + given + ", but the object declares " + declared;
 }
@@ -100,7 +119,8 @@ std::optional<LoadCause> findLoadCause(struct bpf_object& object, int code) {
   }
   auto cause = findUnpinnableMap(object);
   cause = cause ? cause : findOtherPinnedMap(object);
-  return cause ? cause : findTypelessProgram(object);
+  cause = cause ? cause : findTypelessProgram(object);
+  return cause ? cause : findTargetlessProgram(object);
 }
 
 std::string differenceTo(const struct bpf_map& map, const struct bpf_map_info& info) {

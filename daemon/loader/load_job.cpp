@@ -7,10 +7,12 @@
 #include "json_variable.h"
 #include "load_diagnosis.h"
 #include "map_options.h"
+#include "multi_probes.h"
 #include "object/libbpf_log.h"
 #include "object_to_load.h"
 #include "open_object.h"
 #include "program_options.h"
+#include "program_target.h"
 #include "rejected_instruction.h"
 #include "seam.h"
 
@@ -20,6 +22,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 
@@ -80,9 +84,10 @@ class LoadJob {
 
   Outcome<JobReply> run() {
     // Each step leaves what it made in members whose destructors undo it: a failure at any of them leaves nothing.
-    for (const auto step : {&LoadJob::open, &LoadJob::choosePrograms, &LoadJob::checkDescription,
-                            &LoadJob::checkRelocations, &LoadJob::changeMaps, &LoadJob::setVariables,
-                            &LoadJob::prepareVerifierLog, &LoadJob::load, &LoadJob::attach, &LoadJob::makeImage}) {
+    for (const auto step :
+         {&LoadJob::open, &LoadJob::choosePrograms, &LoadJob::checkDescription, &LoadJob::checkRelocations,
+          &LoadJob::changeMaps, &LoadJob::setVariables, &LoadJob::setTargets, &LoadJob::prepareVerifierLog,
+          &LoadJob::load, &LoadJob::attach, &LoadJob::makeImage}) {
       if (auto done = (this->*step)(); !done) {
         detachAll();
         return std::unexpected(std::move(done.error()));
@@ -193,6 +198,26 @@ class LoadJob {
     return {};
   }
 
+  Outcome<void> setTargets() {
+    for (const auto& [name, request] : section("programs").items()) {
+      const auto target = request.find("target");
+      if (target == request.end() || !target->is_object()) {
+        continue;
+      }
+      std::optional<BorrowedFd> targetProgram;
+      if (const auto held = request_.find("targetPrograms"); held != request_.end() && held->contains(name)) {
+        targetProgram = descriptors_.held(held->at(name));
+      }
+      struct bpf_program* program = bpf_object__find_program_by_name(object_.get(), name.c_str());
+      auto set = setProgramTarget(*program, *target, "programs." + name + ".target", targetProgram);
+      if (!set) {
+        return std::unexpected(std::move(set.error()));
+      }
+      madeFor_[name] = std::move(*set);
+    }
+    return {};
+  }
+
   Outcome<void> prepareVerifierLog() {
     verifierLog_.clear();
     const auto level = static_cast<std::uint32_t>(parameters_.value("verifierLogLevel", std::int64_t{0}));
@@ -216,6 +241,7 @@ class LoadJob {
   }
 
   Outcome<void> load() {
+    prepareForSingleProbes(*object_);
     const auto error = loadObject(*object_);
     if (!error) {
       return std::unexpected(error.error());
@@ -305,7 +331,9 @@ class LoadJob {
           }
           continue;
         }
-        auto link = attachProgram(maps_, *program, (*targets)[i], path, descriptors_, log_);
+        const auto madeFor = madeFor_.find(name);
+        auto link = attachProgram(maps_, *program, (*targets)[i], path, descriptors_, log_,
+                                  {.madeFor = madeFor == madeFor_.end() ? "" : madeFor->second});
         if (!link) {
           return std::unexpected(std::move(link.error()));
         }
@@ -333,6 +361,9 @@ class LoadJob {
     for (const struct bpf_program* program : autoloadedPrograms(*object_)) {
       if (bpf_program__fd(program) >= 0) { // subprograms have none
         object["programs"].push_back(describeProgram(*program, reply));
+        if (const auto madeFor = madeFor_.find(bpf_program__name(program)); madeFor != madeFor_.end()) {
+          object["programs"].back()["madeFor"] = madeFor->second;
+        }
       }
     }
     object["maps"] = nlohmann::json::array();
@@ -383,6 +414,8 @@ class LoadJob {
   MapsByName maps_;
   std::optional<MapOptions> mapOptions_;
   std::vector<std::pair<std::string, AttachedLink>> links_;
+  /// By program: what it is made for instead of what its section says.
+  std::map<std::string, std::string, std::less<>> madeFor_;
 };
 
 } // namespace

@@ -135,6 +135,9 @@ nlohmann::json describeLink(const std::string& program, AttachedLink link, JobRe
       described["filter"]["namespaceDescriptor"] = reply.add(std::move(link.networkNamespace));
     }
   }
+  if (!link.usdtSpecs.empty()) {
+    described["usdtSpecs"] = link.usdtSpecs;
+  }
   described["descriptors"] = nlohmann::json::array();
   for (UniqueFd& descriptor : link.descriptors) {
     described["descriptors"].push_back(reply.add(std::move(descriptor)));

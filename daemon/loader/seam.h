@@ -29,6 +29,8 @@
 ///                              trial program, as nothing depends on it and it takes as long as a small object's own
 ///   bpf_map_create             notes which map the kernel refused
 ///
+/// and, for USDT, those in usdt_seam.h.
+///
 /// A process that never calls `lendKernelSpec` and makes no SeamScope gets libbpf as it is. libbpf's calls carry no
 /// context of ours, so what they borrow is state of the process: one thread only may use libbpf then, as a worker does.
 namespace btfd::loader {

@@ -9,6 +9,7 @@
 #include "disassemble_job.h"
 #include "load_job.h"
 #include "map_job.h"
+#include "read_job.h"
 #include "tc_job.h"
 #include "update_job.h"
 
@@ -162,6 +163,9 @@ class Worker {
     }
     if (kind == "map") {
       return runMapJob(request, descriptors);
+    }
+    if (kind == "read") {
+      return runReadJob(request, descriptors);
     }
     return kind == "describe" ? runDescribeJob(request, descriptors) : runAttachJob(request, descriptors);
   }

@@ -28,6 +28,8 @@ struct Program {
   std::string attachType;
   std::uint32_t kernelId = 0;
   std::string tag;
+  /// What it was made for, if that is not what its section says.
+  std::string madeFor;
   UniqueFd descriptor;
 };
 
@@ -59,6 +61,8 @@ struct Link {
   /// unless that is the daemon's own.
   std::optional<loader::TcFilter> filter = {};
   UniqueFd networkNamespace = {};
+  /// For usdt: the numbers of its specifications in the object's map of them.
+  std::vector<std::uint32_t> usdtSpecs;
 };
 
 /// A loaded object with all that the daemon holds of it.

@@ -40,6 +40,7 @@ Result<void> addHeld(const registry::Object& object, const registry::Program& pr
   job.body["programType"] = program.type;
   job.body["attachType"] = program.attachType;
   job.body["programDescriptor"] = first + 1;
+  job.body["madeFor"] = program.madeFor;
   job.body["maps"] = nlohmann::json::object();
   for (const registry::Map& map : object.maps) {
     job.body["maps"][map.name] = first + held.size();
@@ -65,6 +66,8 @@ struct AttachMethod::Request {
   nlohmann::json event;
   bool wantDescriptors = false;
   std::chrono::milliseconds deadline{};
+  bool isUsdt = false;
+  Job job;
 };
 
 void AttachMethod::call(varlink::Call call) {
@@ -87,7 +90,8 @@ void AttachMethod::call(varlink::Call call) {
   const auto name = parameters.at("program").get<std::string>();
   const varlink::Peer peer = call.peer();
   std::vector<UniqueFd> descriptors = takeAllDescriptors(call);
-  auto request = std::make_shared<Request>(Request{.call = std::move(call), .peer = peer, .subject = {}, .event = {}});
+  auto request =
+      std::make_shared<Request>(Request{.call = std::move(call), .peer = peer, .subject = {}, .event = {}, .job = {}});
   request->objectId = static_cast<std::uint64_t>(objectId);
   request->subject = "program " + quotedName(name) + " of " + quoted(*object);
   request->event = eventOf(*object, peer.uid);
@@ -99,7 +103,11 @@ void AttachMethod::call(varlink::Call call) {
     return;
   }
 
-  Job job{.body = {}, .descriptors = std::move(descriptors), .party = partyOf(peer), .deadline = *deadline, .done = {}};
+  request->isUsdt = program->section.starts_with("usdt");
+  Job& job = request->job;
+  job.descriptors = std::move(descriptors);
+  job.party = partyOf(peer);
+  job.deadline = *deadline;
   job.body["job"] = "attach";
   job.body["name"] = object->name;
   job.body["program"] = name;
@@ -108,16 +116,53 @@ void AttachMethod::call(varlink::Call call) {
     failed(request, failureOf(added.error()));
     return;
   }
+  submit(request);
+}
+
+void AttachMethod::submit(const std::shared_ptr<Request>& request) {
+  if (request->isUsdt) {
+    const auto [waiting, first] = usdt_.try_emplace(request->objectId);
+    if (!first) {
+      waiting->second.push_back(request);
+      return;
+    }
+  }
+  start(request);
+}
+
+void AttachMethod::start(const std::shared_ptr<Request>& request) {
+  const registry::Object* object = objects_.registry().find(request->objectId);
+  if (request->isUsdt && object != nullptr) {
+    auto& used = request->job.body["usdtSpecs"] = nlohmann::json::array();
+    for (const registry::Link& link : object->links) {
+      std::ranges::copy(link.usdtSpecs, std::back_inserter(used));
+    }
+  }
   jobs_.submit(
-      std::shared_ptr<varlink::Call>(request, &request->call), std::move(job),
+      std::shared_ptr<varlink::Call>(request, &request->call), std::move(request->job),
       [this, request](JobSubmission::Outcome&& outcome) {
         if (outcome) {
           attached(request, std::move(*outcome));
         } else {
           failed(request, outcome.error());
         }
+        ended(*request);
       },
-      [] {});
+      [this, request] { ended(*request); });
+}
+
+void AttachMethod::ended(const Request& request) {
+  const auto waiting = request.isUsdt ? usdt_.find(request.objectId) : usdt_.end();
+  if (waiting == usdt_.end()) {
+    return;
+  }
+  if (waiting->second.empty()) {
+    usdt_.erase(waiting);
+    return;
+  }
+  const std::shared_ptr<Request> next = std::move(waiting->second.front());
+  waiting->second.pop_front();
+  start(next);
 }
 
 void AttachMethod::attached(const std::shared_ptr<Request>& request, loader::ChannelMessage message) {

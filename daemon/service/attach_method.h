@@ -7,6 +7,9 @@
 #include "policy/policy.h"
 #include "varlink/call.h"
 
+#include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 
 namespace btfd::service {
@@ -24,6 +27,12 @@ class AttachMethod {
  private:
   struct Request;
 
+  /// Gives the request's job to a worker; for USDT, once no other is about the same object: each has to know which
+  /// specifications are in use, and what an attachment takes is known when it is there.
+  void submit(const std::shared_ptr<Request>& request);
+  void start(const std::shared_ptr<Request>& request);
+  void ended(const Request& request);
+
   void attached(const std::shared_ptr<Request>& request, loader::ChannelMessage message);
   void makeFilter(const std::shared_ptr<Request>& request, registry::Link link);
   void record(const std::shared_ptr<Request>& request, registry::Link link);
@@ -35,6 +44,8 @@ class AttachMethod {
   HeldObjects& objects_;
   JobSubmission& jobs_;
   EventBus& events_;
+  /// By object: those that wait for the one that is under way.
+  std::map<std::uint64_t, std::deque<std::shared_ptr<Request>>> usdt_;
 };
 
 } // namespace btfd::service

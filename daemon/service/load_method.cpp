@@ -6,6 +6,7 @@
 #include "load_request.h"
 #include "map_references.h"
 #include "object_json.h"
+#include "target_programs.h"
 #include "varlink/limits.h"
 
 #include <spdlog/spdlog.h>
@@ -82,6 +83,10 @@ void LoadMethod::call(varlink::Call call) {
   if (!deadline) {
     return;
   }
+  auto targets = findTargetPrograms(call, objects_.registry(), policy_);
+  if (!targets) {
+    return;
+  }
   nlohmann::json parameters = call.takeParameters();
   if (const auto invalid = resolveAnchorsOfLoad(parameters, objects_.registry())) {
     call.invalidParameter(invalid->field, invalid->reason);
@@ -121,6 +126,10 @@ void LoadMethod::call(varlink::Call call) {
   if (auto added = addReferencedMaps(job, peer.uid, objects_.registry()); !added) {
     failed(request, added.error());
     return;
+  }
+  for (auto& [program, descriptor] : *targets) {
+    job.body["targetPrograms"][program] = job.descriptors.size();
+    job.descriptors.push_back(std::move(descriptor));
   }
   guessImage(*request, job);
   objects_.loadBegan(peer.uid);

@@ -6,6 +6,7 @@
 #include "image_cache.h"
 #include "job_submission.h"
 #include "kernel_btf.h"
+#include "policy/policy.h"
 #include "varlink/call.h"
 
 #include <memory>
@@ -16,9 +17,9 @@ namespace btfd::service {
 class LoadMethod {
  public:
   /// All of them must outlive it.
-  LoadMethod(const config::Config& config, const KernelBtf& kernelBtf, HeldObjects& objects, JobSubmission& jobs,
-             EventBus& events)
-      : config_(config), kernelBtf_(kernelBtf), objects_(objects), jobs_(jobs), events_(events) {}
+  LoadMethod(const config::Config& config, const policy::Policy& policy, const KernelBtf& kernelBtf,
+             HeldObjects& objects, JobSubmission& jobs, EventBus& events)
+      : config_(config), policy_(policy), kernelBtf_(kernelBtf), objects_(objects), jobs_(jobs), events_(events) {}
 
   void call(varlink::Call call);
 
@@ -39,6 +40,7 @@ class LoadMethod {
   void undo(const std::shared_ptr<Request>& request, registry::Object object, loader::Failure failure);
 
   const config::Config& config_;
+  const policy::Policy& policy_;
   const KernelBtf& kernelBtf_;
   HeldObjects& objects_;
   JobSubmission& jobs_;

@@ -16,12 +16,13 @@ namespace btfd::service {
 LoaderService::LoaderService(Parts parts)
     : policy_(parts.policy), kernelBtf_(parts.kernelBtf), events_(parts.events),
       objects_(parts.config.bpffs, parts.workers, parts.events), jobs_(parts.workers, parts.kernelBtf),
-      load_(parts.config, parts.kernelBtf, objects_, jobs_, parts.events),
+      load_(parts.config, parts.policy, parts.kernelBtf, objects_, jobs_, parts.events),
       attach_(parts.config, parts.policy, objects_, jobs_, parts.events),
       update_(parts.config, parts.policy, objects_, parts.workers, parts.events), check_(parts.config, jobs_),
       describe_(parts.config, parts.policy, objects_.registry(), jobs_, statistics_), list_(objects_.registry()),
       maps_(parts.config, parts.policy, objects_.registry(), jobs_),
-      image_(parts.config, parts.policy, objects_.registry(), jobs_) {}
+      image_(parts.config, parts.policy, objects_.registry(), jobs_),
+      read_(parts.config, parts.policy, objects_.registry(), jobs_) {}
 
 void LoaderService::addTo(varlink::Service& service) {
   const auto add = [&](std::string_view method, void (LoaderService::*handler)(varlink::Call)) {
@@ -35,6 +36,7 @@ void LoaderService::addTo(varlink::Service& service) {
   service.add("io.btfd", "Check", [this](varlink::Call call) { check_.call(std::move(call)); });
   service.add("io.btfd", "Describe", [this](varlink::Call call) { describe_.call(std::move(call)); });
   service.add("io.btfd", "List", [this](varlink::Call call) { list_.call(std::move(call)); });
+  service.add("io.btfd", "Read", [this](varlink::Call call) { read_.call(std::move(call)); });
   service.add("io.btfd", "Monitor", [this](varlink::Call call) { events_.subscribe(std::move(call)); });
   for (const char* method : {"MapDump", "MapLookup", "MapUpdate", "MapDelete"}) {
     service.add("io.btfd", method, [this, method](varlink::Call call) { maps_.call(method, std::move(call)); });

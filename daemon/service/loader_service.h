@@ -13,6 +13,7 @@
 #include "load_method.h"
 #include "map_methods.h"
 #include "policy/policy.h"
+#include "read_method.h"
 #include "run_statistics.h"
 #include "update_method.h"
 #include "varlink/call.h"
@@ -70,6 +71,7 @@ class LoaderService {
   ListMethod list_;
   MapMethods maps_;
   ImageMethods image_;
+  ReadMethod read_;
 };
 
 } // namespace btfd::service

@@ -23,6 +23,9 @@ nlohmann::json toJson(const registry::Program& program, AnswerDescriptors& descr
   json["type"] = program.type;
   json["kernelId"] = program.kernelId;
   json["tag"] = program.tag;
+  if (!program.madeFor.empty()) {
+    json["target"] = program.madeFor;
+  }
   descriptors.add(json, program.descriptor);
   return json;
 }
@@ -80,6 +83,7 @@ class AnswerReader {
     program.attachType = json.at("attachType").get<std::string>();
     program.kernelId = number<std::uint32_t>(json.at("kernelId"));
     program.tag = json.at("tag").get<std::string>();
+    program.madeFor = json.value("madeFor", "");
     program.descriptor = ownDescriptor(json.at("descriptor"));
     return program;
   }
@@ -114,6 +118,7 @@ class AnswerReader {
         link.networkNamespace = ownDescriptor(*index);
       }
     }
+    link.usdtSpecs = json.value("usdtSpecs", std::vector<std::uint32_t>{});
     for (const auto& index : json.at("descriptors")) {
       // What has to be detached by a socket option is the client's socket.
       link.descriptors.push_back(link.detachBySocketOption ? descriptor(index) : ownDescriptor(index));

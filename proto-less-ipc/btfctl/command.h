@@ -71,6 +71,7 @@ std::unique_ptr<Command> unloadCommand(CLI::App& parent);
 std::unique_ptr<Command> attachCommand(CLI::App& parent);
 std::unique_ptr<Command> updateCommand(CLI::App& parent);
 std::unique_ptr<Command> detachCommand(CLI::App& parent);
+std::unique_ptr<Command> readCommand(CLI::App& parent);
 std::unique_ptr<Command> listCommand(CLI::App& parent);
 std::unique_ptr<Command> showCommand(CLI::App& parent);
 std::unique_ptr<Command> checkCommand(CLI::App& parent);

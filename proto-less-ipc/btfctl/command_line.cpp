@@ -142,9 +142,9 @@ int runCommandLine(std::vector<std::string> arguments, std::ostream& out, std::o
   CLI::App app("Loads eBPF objects through btfd, the loader daemon, and shows what is loaded.", "btfctl");
   declareGlobals(app, context);
   std::vector<std::unique_ptr<Command>> commands;
-  for (const auto make : {loadCommand, unloadCommand, attachCommand, updateCommand, detachCommand, listCommand,
-                          showCommand, eventsCommand, statsCommand, programCommand, checkCommand, relocateCommand,
-                          minimizeCommand, kernelCommand, monitorCommand}) {
+  for (const auto make : {loadCommand, unloadCommand, attachCommand, updateCommand, detachCommand, readCommand,
+                          listCommand, showCommand, eventsCommand, statsCommand, programCommand, checkCommand,
+                          relocateCommand, minimizeCommand, kernelCommand, monitorCommand}) {
     commands.push_back(make(app));
   }
   for (std::unique_ptr<Command>& command : mapCommands(app)) {

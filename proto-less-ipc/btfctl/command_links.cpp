@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "btfctl/command.h"
 #include "btfctl/daemon.h"
 #include "btfctl/fields.h"
@@ -8,6 +9,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace btfd::btfctl {
@@ -161,6 +165,52 @@ class UpdateCommand : public Command {
   std::string program_;
 };
 
+/// `text` with what could move the cursor escaped: an iterator may print what processes call themselves.
+std::string forTerminal(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of("\n\t"), text.size());
+    shown += escaped(text.substr(0, end)) + std::string(text.substr(end, 1));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return shown;
+}
+
+class ReadCommand : public Command {
+ public:
+  explicit ReadCommand(CLI::App& parent)
+      : Command(
+            parent, "read", "Print what the program of an iterator's link prints",
+            "  btfctl read 12\n"
+            "      runs the program of link 12, as btfctl show and btfctl attach print it, and prints its output\n") {
+    argument("LINK", link_, "Id of the link");
+  }
+
+  [[nodiscard]] std::string subject() const override { return "read " + link_; }
+
+  Outcome<int> run(const Context& context) override {
+    auto id = parseId("link id", link_);
+    if (!id) {
+      return std::unexpected(std::move(id).error());
+    }
+    auto daemon = Daemon::connect(context.socket);
+    if (!daemon) {
+      return std::unexpected(std::move(daemon).error());
+    }
+    auto ended = daemon->stream("Read", {{"linkId", *id}}, [&](const json& reply) {
+      const json& data = field(reply, "data");
+      context.print(reply, data.is_string() ? forTerminal(data.get_ref<const std::string&>()) : "");
+    });
+    if (!ended) {
+      return std::unexpected(std::move(ended).error());
+    }
+    return 0;
+  }
+
+ private:
+  std::string link_;
+};
+
 } // namespace
 
 std::unique_ptr<Command> attachCommand(CLI::App& parent) {
@@ -173,6 +223,10 @@ std::unique_ptr<Command> updateCommand(CLI::App& parent) {
 
 std::unique_ptr<Command> detachCommand(CLI::App& parent) {
   return std::make_unique<DetachCommand>(parent);
+}
+
+std::unique_ptr<Command> readCommand(CLI::App& parent) {
+  return std::make_unique<ReadCommand>(parent);
 }
 
 } // namespace btfd::btfctl

@@ -53,6 +53,9 @@ class LoadCommand : public Command {
     repeatable("--attach", "PROGRAM[=TARGET]", options_.attach,
                "Attach a program: by its section name, or to TARGET (see below)");
     flag("--attach-all", attachAll_, "Attach all programs that no --attach names, by their section names");
+    repeatable("--made-for", "PROGRAM=FUNCTION", options_.targets,
+               "What an fentry, lsm or the like program is for, instead of what its section says; or for freplace "
+               "PROGRAM=OBJECT-ID:PROGRAM[:FUNCTION], a loaded program");
     repeatable("--enable", "PROGRAM", options_.enable, "Load it even if its section says SEC(\"?...\")");
     repeatable("--disable", "PROGRAM", options_.disable, "Do not load it");
     repeatable("--set", "VARIABLE=JSON", options_.variables, "The value of a global variable");

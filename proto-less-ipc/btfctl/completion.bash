@@ -24,7 +24,7 @@ _btfctl() {
   fi
   local words
   case $command in
-    "") words="load unload attach update detach list show stats events map prog check relocate btf kernel monitor --version $globals" ;;
+    "") words="load unload attach update detach read list show stats events map prog check relocate btf kernel monitor --version $globals" ;;
     load)
       words="--name --label --attach --attach-all --enable --disable --set --max-entries --map --program --kconfig --reuse --kernel-btf --log-level --deadline
         --dry-run --stay --exec $globals"
@@ -49,7 +49,7 @@ _btfctl() {
     show) words="$(_btfctl_objects) --relocations $globals" ;;
     unload) words="$(_btfctl_objects) $globals" ;;
     attach) words="$(_btfctl_objects) --deadline $globals" ;;
-    detach) words="$(_btfctl_links) $globals" ;;
+    detach | read) words="$(_btfctl_links) $globals" ;;
     update) words="$(_btfctl_links) $(_btfctl_objects) $globals" ;;
     list) words="--label --name $globals" ;;
     *) words=$globals ;;

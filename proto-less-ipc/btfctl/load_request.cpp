@@ -75,6 +75,38 @@ Result<void> addAttachments(const LoadOptions& options, json& programs) {
   return {};
 }
 
+/// A function, which may stand behind its module's name, or if there is a number first, a program of that object.
+json readProgramTarget(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  std::int64_t objectId = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + std::min(colon, text.size()), objectId);
+  if (colon == std::string_view::npos || error != std::errc{} || end != text.data() + colon) {
+    return json{{"function", std::string(text)}};
+  }
+  const std::string_view program = text.substr(colon + 1);
+  const std::size_t second = program.find(':');
+  json target{{"objectId", objectId}, {"program", std::string(program.substr(0, second))}};
+  if (second != std::string_view::npos) {
+    target["function"] = std::string(program.substr(second + 1));
+  }
+  return target;
+}
+
+Result<void> addTargets(const LoadOptions& options, json& programs) {
+  for (const std::string& text : options.targets) {
+    auto assignment = splitAssignment("--made-for", "PROGRAM=FUNCTION or PROGRAM=OBJECT-ID:PROGRAM", text);
+    if (!assignment) {
+      return std::unexpected(std::move(assignment).error());
+    }
+    json& program = programs[assignment->name];
+    if (program.contains("target")) {
+      return givenTwice("--made-for", assignment->name);
+    }
+    program["target"] = readProgramTarget(assignment->value);
+  }
+  return {};
+}
+
 Result<void> addVariables(const LoadOptions& options, json& parameters) {
   json variables = json::object();
   for (const std::string& text : options.variables) {
@@ -159,7 +191,7 @@ Result<void> addMaps(const LoadOptions& options, json& parameters) {
 
 Result<void> addPrograms(const LoadOptions& options, json& parameters) {
   json programs = json::object();
-  for (const auto add : {addEnabled, addAttachments}) {
+  for (const auto add : {addEnabled, addTargets, addAttachments}) {
     if (auto added = add(options, programs); !added) {
       return added;
     }

@@ -20,6 +20,8 @@ struct LoadOptions {
   std::vector<std::string> labels{};
   /// PROGRAM or PROGRAM=TARGET
   std::vector<std::string> attach{};
+  /// PROGRAM=FUNCTION or PROGRAM=OBJECT-ID:PROGRAM[:FUNCTION]
+  std::vector<std::string> targets{};
   std::vector<std::string> enable{};
   std::vector<std::string> disable{};
   /// VARIABLE=JSON

@@ -153,6 +153,30 @@ Result<json> readPerfEvent(std::string_view value) {
   return event;
 }
 
+/// Several of what one reader reads, with '+' between them.
+template <ValueReader Read>
+Result<json> readSeveral(std::string_view value) {
+  json several = json::array();
+  for (std::size_t at = 0; at <= value.size();) {
+    const std::size_t plus = std::min(value.find('+', at), value.size());
+    auto one = Read(value.substr(at, plus - at));
+    if (!one) {
+      return one;
+    }
+    several.push_back(std::move(*one));
+    at = plus + 1;
+  }
+  return several;
+}
+
+Result<json> readCgroupOrder(std::string_view value) {
+  const std::vector<std::string> orders{"self", "descendants", "descendantsFirst", "ancestors"};
+  if (std::ranges::find(orders, value) == orders.end()) {
+    return fail("must be " + joinedWithOr(orders) + didYouMean(value, orders));
+  }
+  return readText(value);
+}
+
 constexpr std::array kKeys{
     Key{"tracepoint", "NAME", "raw tracepoint by name, tracepoint as category/name", readTracepoint},
     Key{"interface", "NAME", "network interface for xdp, tcx and tc", readText},
@@ -171,11 +195,19 @@ constexpr std::array kKeys{
         readNetworkNamespace},
     Key{"networkNamespacePid", "PID", "the network namespace of a process", readNumber},
     Key{"map", "NAME", "sockmap or sockhash of the object, for sk_msg and sk_skb", readText},
-    Key{"pid", "N", "only this process, for iter/task... and perf", readNumber},
-    Key{"function", "NAME", "for kprobe and uprobe", readText},
+    Key{"cgroupOrder", "ORDER", "self, descendants, descendantsFirst or ancestors, for iter/cgroup", readCgroupOrder},
+    Key{"pid", "N", "only this process, for iter/task..., perf, uprobe and usdt", readNumber},
+    Key{"tid", "N", "only this thread, for iter/task...", readNumber},
+    Key{"function", "NAME", "for kprobe (also module:function), uprobe and ksyscall", readText},
+    Key{"functions", "NAME+NAME...", "several, for kprobe and uprobe", readSeveral<readText>},
+    Key{"pattern", "PATTERN", "all that match, with * and ?", readText},
     Key{"binary", "NAME|PATH", "program or library, for uprobe and usdt", readBinary},
+    Key{"rootOf", "PID", "look the binary up where this process sees files", readNumber},
+    Key{"provider", "NAME", "of a USDT probe", readText},
+    Key{"name", "NAME", "of a USDT probe", readText},
     Key{"offset", "N", "bytes from the function, or from the start of the binary", readNumber},
     Key{"cookie", "N", "what bpf_get_attach_cookie() returns", readNumber},
+    Key{"cookies", "N+N...", "one for each of functions", readSeveral<readNumber>},
     Key{"perf", "EVENT", "software/cpu-clock@99hz or hardware/cpu-cycles/1000000", readPerfEvent},
     Key{"cpu", "N", "only this CPU, for perf", readNumber},
 };

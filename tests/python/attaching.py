@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import struct
 import unittest
 
 import bpf
@@ -20,7 +21,33 @@ def note(name, program, outcome, **more):
             f.write(json.dumps({"object": name, "program": program, "outcome": outcome, **more}) + "\n")
 
 
+KERNEL = tuple(int(number) for number in os.uname().release.split("-")[0].split("+")[0].split(".")[:2])
+
+
+def kernel_has_symbol(name):
+    """Whether /proc/kallsyms lists it: a function or variable that only kernels with some feature have."""
+    with open("/proc/kallsyms", encoding="utf-8") as f:
+        return any(line.split()[2] == name for line in f)
+
+
 class AttachTest(DaemonTest):
+    def needs_kprobes(self):
+        if not os.path.exists("/sys/bus/event_source/devices/kprobe/type"):
+            self.skipTest("this kernel has no kprobes (CONFIG_KPROBE_EVENTS)")
+
+    def needs_kernel(self, *version):
+        if KERNEL < version:
+            self.skipTest("that takes Linux %d.%d" % version)
+
+    def map_of(self, loaded, name):
+        """A function that gives the values of an array of 64-bit numbers."""
+        reply = self.client.call("io.btfd.GetDescriptors", {"objectId": loaded["id"], "maps": [name]})
+        return lambda: [struct.unpack("=q", bpf.map_lookup(reply.descriptors[0], struct.pack("=I", i), 8))[0]
+                        for i in range(8)]
+
+    def detach(self, link):
+        self.client.call("io.btfd.Detach", {"linkId": link["id"]})
+
     def attach(self, loaded, program, target=None, descriptors=(), **parameters):
         if target is not None:
             parameters["target"] = target

@@ -1,4 +1,5 @@
-"""Programs that are attached to what the kernel does: tracepoints, iterators, samples, probes."""
+"""Programs that are attached to what the kernel does: tracepoints, iterators, samples."""
+import base64
 import ctypes
 import mmap
 import os
@@ -7,9 +8,9 @@ import subprocess
 import time
 
 import bpf
-from attaching import AttachTest
+from attaching import KERNEL, AttachTest
 from btfd_client import VarlinkError
-from harness import eventually
+from harness import BIN_DIR, built, eventually
 from system import run
 
 
@@ -121,11 +122,68 @@ class Iterator(AttachTest):
         self.assertEqual(self.iterate({"pid": child.pid}), {child.pid: "sleep"})
         self.assertEqual(self.iterate({"pid": float(child.pid)}), {child.pid: "sleep"})
 
+    def test_prints_one_thread(self):
+        self.needs_kernel(6, 1)
+        self.assertEqual(set(self.iterate({"tid": os.getpid()})), {os.getpid()})
+
+    def test_parameters_need_a_kernel_that_has_them(self):
+        if KERNEL >= (6, 1):
+            self.skipTest("this kernel has them")
+        loaded = self.load("iter_task")["object"]
+        with self.refused("AttachFailed") as refusal:
+            self.attach(loaded, "dump_task", {"pid": os.getpid()})
+        self.assertIn("since Linux 6.1", refusal.error.parameters["message"])
+
+    def test_goes_through_a_map(self):
+        loaded = self.load("iterators")["object"]
+        with self.refused("AttachFailed") as refusal:
+            self.attach(loaded, "dump_entries")
+        self.assertIn("field map names one", refusal.error.parameters["message"])
+        link = self.attach(loaded, "dump_entries", {"map": "entries"})["link"]
+        self.assertEqual(link["target"], "bpf_map_elem of map entries")
+        self.assertEqual(self.client.call("io.btfd.Read", {"linkId": link["id"]})["data"], "entry 0\nentry 1\nentry 2\n")
+        with self.refused("InvalidParameter", parameter="target.map"):
+            self.attach(loaded, "dump_entries", {"map": "entries", "pid": 1})
+
     def test_a_process_that_cannot_be(self):
         loaded = self.load("iter_task")["object"]
         for pid in (0, -1, 1 << 31, (1 << 32) + os.getpid(), os.getpid() + 0.5, 1e300):
             with self.subTest(pid=pid), self.refused("InvalidParameter", parameter="target.pid"):
                 self.attach(loaded, "dump_task", {"pid": pid})
+
+
+class Read(AttachTest):
+    def setUp(self):
+        super().setUp()
+        self.loaded, self.count = self.load_with_counter("iter_task")
+        self.link = self.attach(self.loaded, "dump_task")["link"]
+
+    def test_runs_the_program(self):
+        text = self.client.call("io.btfd.Read", {"linkId": self.link["id"]})["data"]
+        self.assertIn("%d " % os.getpid(), text)
+        self.assertEqual(self.count(), len(text.splitlines()))
+        self.client.call("io.btfd.Read", {"linkId": self.link["id"]})
+        self.assertGreater(self.count(), len(text.splitlines()))
+
+    def test_in_base64(self):
+        data = self.client.call("io.btfd.Read", {"linkId": self.link["id"], "base64": True})["data"]
+        self.assertIn(b"%d " % os.getpid(), base64.b64decode(data))
+
+    def test_in_pieces(self):
+        text = "".join(reply["data"] for reply in self.client.stream("io.btfd.Read", {"linkId": self.link["id"]}))
+        self.assertIn("%d " % os.getpid(), text)
+
+    def test_with_btfctl(self):
+        printed = subprocess.run([built(BIN_DIR, "BTFD_BIN_DIR", "btfctl", "btfctl"), "--socket", self.daemon.socket_path,
+                                  "read", str(self.link["id"])], check=True, capture_output=True, text=True)
+        self.assertIn("%d " % os.getpid(), printed.stdout)
+
+    def test_only_iterators(self):
+        other = self.attach(self.load("tp_btf")["object"], "on_exec")["link"]
+        with self.refused("InvalidParameter", parameter="linkId"):
+            self.client.call("io.btfd.Read", {"linkId": other["id"]})
+        with self.refused("NoSuchLink"):
+            self.client.call("io.btfd.Read", {"linkId": 1 << 40})
 
 
 class PerfEvent(AttachTest):
@@ -186,80 +244,3 @@ class PerfEvent(AttachTest):
                       {"type": "software", "event": "cpu-clock", "frequency": 10, "cpu": 100000}):
             with self.subTest(event=event), self.refused(("InvalidParameter", "AttachFailed")):
                 self.attach(loaded, "on_sample", {"perfEvent": event})
-
-
-class Fentry(AttachTest):
-    def test_enter(self):
-        self.runs_or_says_why_not("fentry", "on_sleep", "fentry", sleep_once)
-
-    def test_exit(self):
-        self.runs_or_says_why_not("fentry", "on_sleep_return", "fexit", sleep_once)
-
-
-class Kprobe(AttachTest):
-    def test_enter(self):
-        self.runs_or_says_why_not("kprobe", "on_sleep", "kprobe", sleep_once)
-
-    def test_return(self):
-        self.runs_or_says_why_not("kprobe", "on_sleep_return", "kretprobe", sleep_once)
-
-    def test_by_name(self):
-        self.runs_or_says_why_not("kprobe", "on_sleep", "kprobe", sleep_once, {"function": "do_nanosleep"})
-
-    def test_is_for_no_binary(self):
-        try:
-            loaded = self.load("kprobe")["object"]
-        except VarlinkError as e:
-            self.check_reason(e, "io.btfd.LoadFailed")
-            return
-        with self.refused("InvalidParameter", parameter="target.binary"):
-            self.attach(loaded, "on_sleep", {"binary": "/bin/true", "function": "main"})
-
-    def test_several(self):
-        self.runs_or_says_why_not("kprobe_multi", "on_sleep", "kprobe.multi", sleep_once)
-
-
-class Lsm(AttachTest):
-    def test_hook(self):
-        self.runs_or_says_why_not("lsm", "on_file_open", "lsm", lambda: open("/dev/null", "rb").close())
-
-
-class Uprobe(AttachTest):
-    def libc(self):
-        with open("/proc/self/maps", encoding="utf-8") as f:
-            return re.search(r"\S+/libc[.-]\S*so\S*", f.read()).group()
-
-    def call(self):
-        ctypes.CDLL(None).getppid()
-
-    def test_enter(self):
-        self.runs_or_says_why_not("uprobe", "on_call", "uprobe", self.call, {"binary": self.libc(), "function": "getppid"})
-
-    def test_return(self):
-        self.runs_or_says_why_not("uprobe", "on_return", "uretprobe", self.call,
-                                  {"binary": self.libc(), "function": "getppid"})
-
-    def test_of_one_process(self):
-        self.runs_or_says_why_not("uprobe", "on_call", "uprobe", self.call,
-                                  {"binary": self.libc(), "function": "getppid", "pid": os.getpid()})
-
-    def test_needs_to_know_where(self):
-        loaded = self.load("uprobe")["object"]
-        # Never a kernel function for a program that is for binaries, nor the file's first byte for want of a function.
-        for target, missing in (({}, "binary"), ({"function": "do_nanosleep"}, "binary"), ({"binary": self.libc()}, "function")):
-            with self.subTest(target=target), self.refused("InvalidParameter", parameter="target." + missing):
-                self.attach(loaded, "on_call", target)
-
-    def test_says_what_is_not_there(self):
-        loaded = self.load("uprobe")["object"]
-        for target, why in (({"binary": "no_such_library.so", "function": "f"}, "where programs and libraries are looked for"),
-                            ({"binary": self.libc(), "function": "no_such_function"}, "has no function 'no_such_function'")):
-            with self.subTest(target=target), self.refused("AttachFailed") as refusal:
-                self.attach(loaded, "on_call", target)
-            self.assertIn(why, refusal.error.parameters["message"])
-
-    def test_that_does_not_exist(self):
-        loaded = self.load("uprobe")["object"]
-        for target in ({"binary": "/no/such/file", "function": "f"}, {"binary": self.libc(), "function": "no_such_function"}):
-            with self.subTest(target=target), self.refused(("AttachFailed", "InvalidParameter")):
-                self.attach(loaded, "on_call", target)

@@ -500,7 +500,7 @@ class ExitStatusTest(CommandTest):
 
     def test_help_teaches_by_example_and_documents_exit_statuses(self):
         self.assertIn("Exit status:", self.run_btfctl("--help").stdout)
-        for command in ("load", "unload", "attach", "update", "detach", "list", "show", "check", "kernel", "monitor"):
+        for command in ("load", "unload", "attach", "update", "detach", "read", "list", "show", "check", "kernel", "monitor"):
             with self.subTest(command=command):
                 self.assertIn(f"Examples:\n  btfctl {command}", self.run_btfctl(command, "--help").stdout)
 

@@ -99,5 +99,18 @@ TEST(WithDescriptors, TheObjectIsTheFirst) {
   EXPECT_EQ(request.descriptors.size(), 1U);
 }
 
+TEST(LoadParameters, SayWhatProgramsAreMadeFor) {
+  const auto parameters =
+      loadParameters({.targets = {"a=do_exit", "b=veth:veth_open", "c=7:filter", "d=7:filter:decide"}});
+  ASSERT_TRUE(parameters) << parameters.error().message;
+  EXPECT_EQ(parameters->at("programs"),
+            (json{{"a", {{"target", {{"function", "do_exit"}}}}},
+                  {"b", {{"target", {{"function", "veth:veth_open"}}}}},
+                  {"c", {{"target", {{"objectId", 7}, {"program", "filter"}}}}},
+                  {"d", {{"target", {{"objectId", 7}, {"program", "filter"}, {"function", "decide"}}}}}}));
+  EXPECT_FALSE(loadParameters({.targets = {"a"}}));
+  EXPECT_FALSE(loadParameters({.targets = {"a=f", "a=g"}}));
+}
+
 } // namespace
 } // namespace btfd::btfctl

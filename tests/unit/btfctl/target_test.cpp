@@ -32,6 +32,13 @@ TEST(ParseTarget, KeysBecomeFieldsOfTheirType) {
   EXPECT_EQ(parseTarget("pid:1").value(), (json{{"pid", 1}}));
 }
 
+TEST(ParseTarget, SeveralAreSeparatedByPlus) {
+  EXPECT_EQ(parseTarget("functions:do_exit+veth:veth_open,cookies:1+0x2").value(),
+            (json{{"functions", json::array({"do_exit", "veth:veth_open"})}, {"cookies", json::array({1, 2})}}));
+  EXPECT_EQ(parseTarget("functions:do_exit").value(), (json{{"functions", json::array({"do_exit"})}}));
+  EXPECT_THAT(whyNot("cookies:1+x"), HasSubstr("must be a number"));
+}
+
 TEST(ParseTarget, ADirectionIsIngressOrEgress) {
   EXPECT_EQ(parseTarget("interface:veth0,direction:egress").value(),
             (json{{"interface", "veth0"}, {"direction", "egress"}}));

@@ -56,36 +56,6 @@ TEST_F(WhyNoTracepoint, ATracepointIsThereIfItHasAnId) {
   EXPECT_EQ(tracepointError("sched", "sched_switch", places_), 0);
 }
 
-class KernelFunction : public testing::Test {
- protected:
-  KernelFunction() {
-    test_support::writeFile(symbols_, "0000000000000000 T do_exit\n"
-                                      "0000000000000000 d a_variable\n"
-                                      "0000000000000000 t veth_open\t[veth]\n"
-                                      "0000000000000000 W weak\n");
-  }
-
-  test_support::TemporaryDirectory directory_;
-  const std::string symbols_ = directory_ / "kallsyms";
-};
-
-TEST_F(KernelFunction, IsOneOfTheKernelsSymbolsForCode) {
-  for (const auto* name : {"do_exit", "veth_open", "veth:veth_open", "weak"}) {
-    EXPECT_TRUE(kernelHasFunction(name, symbols_)) << name;
-    EXPECT_EQ(whyNoKernelFunction(name, ENOENT, symbols_, true), "") << name;
-    EXPECT_THAT(whyNoKernelFunction(name, ENOENT, symbols_, false), HasSubstr("CONFIG_KPROBE_EVENTS")) << name;
-  }
-  for (const auto* name : {"do_exi", "a_variable", "[veth]", "T", ""}) {
-    EXPECT_FALSE(kernelHasFunction(name, symbols_)) << name;
-  }
-  EXPECT_THAT(whyNoKernelFunction("do_exi", ENOENT, symbols_), HasSubstr("the kernel has no function 'do_exi'"));
-  EXPECT_EQ(whyNoKernelFunction("do_exi", EPERM, symbols_), "");
-}
-
-TEST_F(KernelFunction, IsTakenToBeThereWhereNothingTells) {
-  EXPECT_TRUE(kernelHasFunction("do_exi", directory_ / "none"));
-}
-
 TEST(WhyNoRawTracepoint, NamesTheTracepoint) {
   EXPECT_THAT(whyNoRawTracepoint("sched_swich", ENOENT), HasSubstr("no tracepoint 'sched_swich'"));
   EXPECT_EQ(whyNoRawTracepoint("sched_switch", EINVAL), "");

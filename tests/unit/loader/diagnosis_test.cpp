@@ -61,6 +61,13 @@ TEST(PoisonedInstruction, OtherLogsHaveNone) {
 
 TEST(RejectionHint, SaysWhatToDoAboutComplexity) {
   EXPECT_THAT(rejectionHint("BPF program is too large. Processed 1000001 insn\n"), HasSubstr("too complex"));
+  EXPECT_THAT(rejectionHint("The sequence of 8193 jumps is too complex.\n"), HasSubstr("too complex"));
+}
+
+TEST(RejectionHint, SaysThatAHelperIsForOtherPrograms) {
+  EXPECT_THAT(rejectionHint("0: (85) call bpf_skb_load_bytes#26\nunknown func bpf_skb_load_bytes#26\n"),
+              HasSubstr("no such helper for programs of this type"));
+  EXPECT_EQ(rejectionHint("unknown func bpf_skb_load_bytes#26\nR0 !read_ok\n"), "");
 }
 
 TEST(RejectionHint, SaysToCompareWithNull) {
