@@ -197,7 +197,8 @@ class MapJob {
       return std::unexpected(failureAt(key, "be read", value.error()));
     }
     JobReply reply;
-    reply.body["value"] = readCpus(*value);
+    reply.body["entry"]["key"] = entry().at("key");
+    reply.body["entry"]["value"] = readCpus(*value);
     return reply;
   }
 
@@ -264,9 +265,12 @@ class MapJob {
     return values;
   }
 
+  /// What the request says of the entry.
+  const nlohmann::json& entry() const { return parameters_.at("entry"); }
+
   Outcome<Bytes> writeKey() const {
     Bytes key(info_.key_size);
-    if (auto written = write(keyType_, isOneOf(kArrays, info_.type), parameters_.at("key"), key, "key"); !written) {
+    if (auto written = write(keyType_, isOneOf(kArrays, info_.type), entry().at("key"), key, "entry.key"); !written) {
       return std::unexpected(std::move(written.error()));
     }
     return key;
@@ -292,16 +296,18 @@ class MapJob {
   }
 
   Outcome<void> writeCpus(Bytes& value) const {
-    const nlohmann::json& given = parameters_.at("value");
+    const nlohmann::json& given = entry().at("value");
     if (!isPerCpu()) {
-      return write(valueType_, false, given, value, "value");
+      return write(valueType_, false, given, value, "entry.value");
     }
     if (!given.is_array() || given.size() != cpus_) {
-      return invalidParameter("value", "has to be an array of the values of all " + std::to_string(cpus_) + " CPUs");
+      return invalidParameter("entry.value",
+                              "has to be an array of the values of all " + std::to_string(cpus_) + " CPUs");
     }
     for (std::size_t cpu = 0; cpu < cpus_; ++cpu) {
       const auto place = std::span(value).subspan(cpu * stride_, info_.value_size);
-      if (auto written = write(valueType_, false, given[cpu], place, "value[" + std::to_string(cpu) + "]"); !written) {
+      if (auto written = write(valueType_, false, given[cpu], place, "entry.value[" + std::to_string(cpu) + "]");
+          !written) {
         return written;
       }
     }

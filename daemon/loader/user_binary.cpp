@@ -167,6 +167,7 @@ std::vector<std::string> functionsIn(const UserBinary& binary) {
     functions = functionsInTable(file, SHT_DYNSYM);
   }
   std::vector<std::string> names;
+  names.reserve(functions.size());
   for (auto& [name, offset] : functions) {
     names.push_back(name);
   }

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/tc_filter.h"
 #include "base/unique_fd.h"
-#include "loader/tc_filter.h"
 
 #include <chrono>
 #include <cstddef>
@@ -59,7 +59,7 @@ struct Link {
   std::optional<std::uint32_t> programDetach = {};
   /// A filter of tc, which nothing keeps attached but that nobody removes it; and the network namespace that it is in,
   /// unless that is the daemon's own.
-  std::optional<loader::TcFilter> filter = {};
+  std::optional<TcFilter> filter = {};
   UniqueFd networkNamespace = {};
   /// For usdt: the numbers of its specifications in the object's map of them.
   std::vector<std::uint32_t> usdtSpecs;

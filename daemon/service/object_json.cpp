@@ -1,5 +1,7 @@
 #include "object_json.h"
 
+#include "loader/tc_filter.h"
+
 #include <chrono>
 #include <cstdint>
 #include <exception>

@@ -1,6 +1,7 @@
 #include "tc_filters.h"
 
 #include "answers.h"
+#include "loader/tc_filter.h"
 
 #include <spdlog/spdlog.h>
 
@@ -16,13 +17,13 @@ namespace {
 /// How often a job to remove filters is given to another worker when one is lost.
 constexpr int kAttempts = 10;
 
-bool samePlace(const loader::TcFilter& one, const loader::TcFilter& other) {
+bool samePlace(const TcFilter& one, const TcFilter& other) {
   return one.networkNamespace == other.networkNamespace && one.interface == other.interface &&
          one.ingress == other.ingress && one.priority == other.priority && one.handle == other.handle;
 }
 
 /// A job's entry for a filter; its network namespace's descriptor goes to `descriptors`.
-Result<nlohmann::json> entryOf(const loader::TcFilter& place, const UniqueFd& networkNamespace,
+Result<nlohmann::json> entryOf(const TcFilter& place, const UniqueFd& networkNamespace,
                                std::vector<UniqueFd>& descriptors) {
   nlohmann::json entry = loader::toJson(place);
   if (networkNamespace) {
@@ -106,9 +107,9 @@ void TcFilters::attach(std::vector<Planned> planned, Party party, std::chrono::m
 
 /// Sees that no filter of the daemon's own is in the place, and takes it.
 loader::Outcome<void> TcFilters::choosePlace(registry::Link& link) {
-  loader::TcFilter& place = *link.filter;
+  TcFilter& place = *link.filter;
   const auto taken = [&] {
-    return std::ranges::any_of(places_, [&](const loader::TcFilter& other) { return samePlace(place, other); });
+    return std::ranges::any_of(places_, [&](const TcFilter& other) { return samePlace(place, other); });
   };
   while (taken()) {
     if (place.handleGiven) {
@@ -129,7 +130,7 @@ loader::Outcome<void> TcFilters::choosePlace(registry::Link& link) {
   return {};
 }
 
-void TcFilters::forget(const loader::TcFilter& place) {
+void TcFilters::forget(const TcFilter& place) {
   const auto found = std::ranges::find_if(places_, [&](const auto& other) { return samePlace(place, other); });
   if (found != places_.end()) {
     places_.erase(found);

@@ -31,7 +31,7 @@ class TcFilters {
 
   /// A filter that is attached.
   struct Filter {
-    loader::TcFilter place;
+    TcFilter place;
     UniqueFd networkNamespace;
   };
 
@@ -81,7 +81,7 @@ class TcFilters {
     bool made = false;
   };
 
-  static Interface interfaceOf(const loader::TcFilter& filter) { return {filter.networkNamespace, filter.interface}; }
+  static Interface interfaceOf(const TcFilter& filter) { return {filter.networkNamespace, filter.interface}; }
 
   void takeTurn(std::function<void()> turn);
   void endTurn();
@@ -90,7 +90,7 @@ class TcFilters {
   void fail(const std::shared_ptr<Attaching>& attaching, loader::Failure failure);
   void undo(const std::shared_ptr<Attaching>& attaching, loader::Failure failure);
   loader::Outcome<void> choosePlace(registry::Link& link);
-  void forget(const loader::TcFilter& place);
+  void forget(const TcFilter& place);
   void replaceOne(const std::shared_ptr<Replacing>& replacing);
   void replaced(const std::shared_ptr<Replacing>& replacing, const loader::Outcome<void>& outcome);
   void removeAll(const std::shared_ptr<Removing>& removing);
@@ -101,7 +101,7 @@ class TcFilters {
   bool closed_ = false;
   std::map<Interface, Qdisc> qdiscs_;
   /// The places of all that are attached, or may be.
-  std::vector<loader::TcFilter> places_;
+  std::vector<TcFilter> places_;
 };
 
 } // namespace btfd::service

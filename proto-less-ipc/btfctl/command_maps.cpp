@@ -102,12 +102,12 @@ class LookupCommand : public MapCommand {
     if (!begun) {
       return std::unexpected(std::move(begun).error());
     }
-    begun->second["key"] = std::move(*key);
+    begun->second["entry"]["key"] = std::move(*key);
     auto reply = begun->first.call("MapLookup", begun->second);
     if (!reply) {
       return std::unexpected(std::move(reply).error());
     }
-    context.print(*reply, dumped(field(*reply, "value")) + "\n");
+    context.print(*reply, dumped(field(field(*reply, "entry"), "value")) + "\n");
     return 0;
   }
 
@@ -143,8 +143,8 @@ class UpdateCommand : public MapCommand {
       return std::unexpected(std::move(begun).error());
     }
     json& parameters = begun->second;
-    parameters["key"] = std::move(*key);
-    parameters["value"] = std::move(*value);
+    parameters["entry"]["key"] = std::move(*key);
+    parameters["entry"]["value"] = std::move(*value);
     if (new_ || existing_) {
       parameters["condition"] = new_ ? "new" : "existing";
     }
@@ -179,7 +179,7 @@ class DeleteCommand : public MapCommand {
     if (!begun) {
       return std::unexpected(std::move(begun).error());
     }
-    begun->second["key"] = std::move(*key);
+    begun->second["entry"]["key"] = std::move(*key);
     auto reply = begun->first.call("MapDelete", begun->second);
     if (!reply) {
       return std::unexpected(std::move(reply).error());

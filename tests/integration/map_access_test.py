@@ -24,7 +24,12 @@ class MapAccess(DaemonTest):
         self.programs = {p["name"]: reply.descriptors[p["fileDescriptor"]] for p in reply["object"]["programs"]}
 
     def call(self, method, name, **parameters):
-        return self.client.call("io.btfd.Map" + method, {"objectId": self.object_id, "map": name, **parameters})
+        """The method's reply; parameters key and value are the entry's, and a reply's entry is given instead of it."""
+        entry = {field: parameters.pop(field) for field in ("key", "value") if field in parameters}
+        if entry:
+            parameters["entry"] = entry
+        reply = self.client.call("io.btfd.Map" + method, {"objectId": self.object_id, "map": name, **parameters})
+        return reply["entry"] if "entry" in reply else reply
 
     def test_entries_are_told_by_their_types(self):
         self.open()
@@ -32,7 +37,7 @@ class MapAccess(DaemonTest):
         entries = self.call("Dump", "a_hash")["entries"]
         self.assertEqual(entries, [{"key": 0, "value": {"first": 50, "second": PROTOCOL}}])
         self.assertEqual(self.call("Dump", "an_array")["entries"], [{"key": i, "value": 0} for i in range(8)])
-        self.assertEqual(self.call("Lookup", "a_hash", key=0), {"value": {"first": 50, "second": PROTOCOL}})
+        self.assertEqual(self.call("Lookup", "a_hash", key=0), {"key": 0, "value": {"first": 50, "second": PROTOCOL}})
 
     def test_entries_are_changed(self):
         self.open()
@@ -72,6 +77,13 @@ class MapAccess(DaemonTest):
                 self.call("Update", "a_hash", key=key, value=value)
         self.assertEqual(self.call("Dump", "a_hash")["entries"], [])
 
+    def test_entries_are_asked_for_by_what_the_method_needs(self):
+        self.open()
+        for method, entry, field in (("Lookup", {}, "key"), ("Lookup", {"key": 0, "value": {}}, "value"), ("Update", {"key": 0}, "value"),
+                                     ("Update", {"value": {}}, "key"), ("Delete", {"key": 0, "kee": 0}, "kee")):
+            with self.subTest(method=method, entry=entry), self.refused("InvalidParameter", parameter="entry." + field):
+                self.client.call("io.btfd.Map" + method, {"objectId": self.object_id, "map": "a_hash", "entry": entry})
+
     def test_of_each_cpu(self):
         self.open()
         values = list(range(10, 10 + CPUS))
@@ -80,7 +92,7 @@ class MapAccess(DaemonTest):
         self.assertEqual(self.call("Dump", "a_percpu_array")["entries"],
                          [{"key": 0, "value": [0] * CPUS}, {"key": 1, "value": values}])
         for value in (5, [1] * (CPUS + 1)):
-            with self.refused("InvalidParameter", parameter="value"):
+            with self.refused("InvalidParameter", parameter="entry.value"):
                 self.call("Update", "a_percpu_array", key=1, value=value)
 
     def test_page_by_page(self):
@@ -122,7 +134,7 @@ class MapAccess(DaemonTest):
         self.call("Update", "a_hash", key=1, value="000102030405060708090a0b0c0d0e0f")
         self.assertEqual(self.call("Dump", "a_hash")["entries"], [{"key": 1, "value": "000102030405060708090a0b0c0d0e0f"}])
         for value in ("00", "zz" * 16, 5):
-            with self.refused("InvalidParameter", parameter="value"):
+            with self.refused("InvalidParameter", parameter="entry.value"):
                 self.call("Update", "a_hash", key=1, value=value)
 
     def test_maps_of_other_things(self):
@@ -142,8 +154,8 @@ class MapAccess(DaemonTest):
         def member():
             found = []
             with Client(self.daemon.socket_path) as client:
-                for method, more in (("Dump", {}), ("Lookup", {"key": 0}), ("Update", {"key": 0, "value": {}}),
-                                     ("Delete", {"key": 0})):
+                for method, more in (("Dump", {}), ("Lookup", {"entry": {"key": 0}}),
+                                     ("Update", {"entry": {"key": 0, "value": {}}}), ("Delete", {"entry": {"key": 0}})):
                     try:
                         client.call("io.btfd.Map" + method, {"objectId": self.object_id, "map": "a_hash", **more})
                         found.append("no error")

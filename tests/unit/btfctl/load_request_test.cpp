@@ -64,7 +64,7 @@ TEST(LoadParameters, MapsAndProgramsHaveFields) {
 
 TEST(LoadParameters, ErrorsOfFieldsNameThem) {
   const auto whyNot = [](const LoadOptions& options) { return loadParameters(options).error().message; };
-  EXPECT_THAT(whyNot({.maps = {"m=typ:hash"}}), HasSubstr("--map m: there is no field 'typ'; did you mean 'type'?"));
+  EXPECT_THAT(whyNot({.maps = {"m=typ:hash"}}), HasSubstr("--map m: there is no field 'typ'; did you mean type?"));
   EXPECT_THAT(whyNot({.maps = {"m=type"}}), HasSubstr("write type:TYPE"));
   EXPECT_THAT(whyNot({.maps = {"m=flags:1k"}}), HasSubstr("flags: must be a number"));
   EXPECT_THAT(whyNot({.maps = {"m=flags:4294967296"}}), HasSubstr("from 0 to 4294967295"));

@@ -94,12 +94,15 @@ TEST_F(JsonValue, StructsUnionsAndBitfields) {
 
 TEST_F(JsonValue, IsWhatWritesTheSame) {
   const std::uint32_t u64 = addInt("unsigned long", 8);
+  const std::uint32_t s64 = addInt("long", 8, BTF_INT_SIGNED);
+  const std::uint32_t pointer = id(btf__add_ptr(btf(), u64));
+  const std::uint32_t text = addArray(addInt("char", 1, BTF_INT_SIGNED), 8);
   const std::uint32_t whole = id(btf__add_struct(btf(), "whole", 32));
   btf__add_field(btf(), "number", u64, 0, 0);
-  btf__add_field(btf(), "pointer", id(btf__add_ptr(btf(), u64)), 64, 0);
-  btf__add_field(btf(), "text", addArray(addInt("char", 1, BTF_INT_SIGNED), 8), 128, 0);
+  btf__add_field(btf(), "pointer", pointer, 64, 0);
+  btf__add_field(btf(), "text", text, 128, 0);
   btf__add_field(btf(), "low", u64, 192, 60);
-  btf__add_field(btf(), "high", addInt("long", 8, BTF_INT_SIGNED), 252, 4);
+  btf__add_field(btf(), "high", s64, 252, 4);
   const std::array<std::uint64_t, 4> memory{UINT64_MAX, 0xffff888012345678, 0x6f6c6c6548, 0x9123456789abcdef};
   std::array<std::uint64_t, 4> written{};
   EXPECT_EQ(write(whole, read(whole, memory), written), "");

@@ -1,4 +1,5 @@
 #include "base/closer.h"
+#include "loader/tc_filter.h"
 #include "service/object_json.h"
 #include "test_support/files.h"
 
