@@ -21,6 +21,8 @@ class ReadingBack(DaemonTest):
 
     def open(self, name, **parameters):
         reply = self.load(name, wantDescriptors=True, name=name, **parameters)
+        for descriptor in reply.descriptors:
+            self.addCleanup(descriptor.close)  # a program keeps its maps, and theirs
         self.object_id = reply["object"]["id"]
         self.programs = {p["name"]: reply.descriptors[p["fileDescriptor"]] for p in reply["object"]["programs"]}
         return reply

@@ -4,7 +4,7 @@
 usage: guest.py RESULTS FILE[:CLASS[,CLASS...]]...
 
 Each file is run as ctest does: Python tests by tests/python/run.py, differential/run-verdicts by itself. RESULTS gets a line of JSON for each: {"file", "status": "passed",
-"failed" or "skipped", "seconds"}. Exit status: 0, or 1 if one failed.
+"failed" or "skipped", "seconds"}. Exit status: 0; 1 if one failed; 77 if all were skipped.
 """
 import json
 import os
@@ -37,6 +37,8 @@ def main():
     print("######## Linux %s" % os.uname().release)
     for result in results:
         print("%(status)-8s %(seconds)7.1f s  %(file)s" % result)
+    if all(result["status"] == "skipped" for result in results):
+        return SKIPPED
     return 1 if any(result["status"] == "failed" for result in results) else 0
 
 

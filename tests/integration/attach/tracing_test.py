@@ -115,6 +115,8 @@ class Iterator(AttachTest):
         self.assertEqual(found[os.getpid()], open("/proc/self/comm", encoding="utf-8").read().strip())
 
     def test_prints_one_process(self):
+        if bpf.kernel_version() < (6, 1):
+            self.skipTest("iterators take parameters from Linux 6.1 on")
         child = subprocess.Popen(["sleep", "60"])
         self.addCleanup(child.wait)
         self.addCleanup(child.kill)
@@ -206,7 +208,8 @@ class PerfEvent(AttachTest):
     def test_samples_one_processor(self):
         link = self.runs_while_attached("perf_event", "on_sample", "perf_event", self.burn_on_0,
                                         {"perfEvent": {"type": "software", "event": "cpu-clock", "frequency": 1000, "cpu": 0}})
-        self.assertIn("kernelId", link)
+        if bpf.kernel_version() >= (5, 15):  # before, perf events have no links
+            self.assertIn("kernelId", link)
 
     def burn_on_0(self):
         allowed = os.sched_getaffinity(0)
