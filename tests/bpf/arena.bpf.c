@@ -7,7 +7,7 @@ struct {
   __uint(type, BPF_MAP_TYPE_ARENA);
   __uint(map_flags, BPF_F_MMAPABLE);
   __uint(max_entries, 100);
-  __ulong(map_extra, 1ULL << 44);
+  __ulong(map_extra, 1ULL << 45);
 } arena SEC(".maps");
 
 void __arena* bpf_arena_alloc_pages(void* map, void __arena* address, __u32 pages, int node, __u64 flags) __ksym __weak;

@@ -40,8 +40,8 @@ class ArenaAddress : public testing::Test {
 
 TEST_F(ArenaAddress, WhereThereIsNothingIsFine) {
   EXPECT_EQ(at(0), "");
-  EXPECT_EQ(at(std::uint64_t{1} << 44U), "");
-  EXPECT_EQ(at(std::uint64_t{1} << 44U), "") << "looking leaves nothing there";
+  EXPECT_EQ(at(std::uint64_t{1} << 45U), "");
+  EXPECT_EQ(at(std::uint64_t{1} << 45U), "") << "looking leaves nothing there";
 }
 
 TEST_F(ArenaAddress, WhereThisProcessHasMemoryIsRefused) {
