@@ -100,6 +100,7 @@ extern "C" struct bpf_link* __wrap_bpf_program__attach_uprobe_multi(const struct
     return __real_bpf_program__attach_uprobe_multi(prog, pid, path, pattern, opts);
   }
   std::vector<__u64> cookies;
+  cookies.reserve(opts->cnt);
   for (std::size_t i = 0; i < opts->cnt; ++i) {
     cookies.push_back(current->translate(opts->cookies[i]).value_or(0));
   }

@@ -96,9 +96,11 @@ class EventsCommand : public Command {
   /// Until a signal comes, the records asked for have come, or the daemon is gone.
   static Outcome<int> read(struct ring_buffer& buffer, const SignalQueue& signals, const Daemon& daemon) {
     while (true) {
-      if (const int read = ring_buffer__consume(&buffer); read == -ECANCELED) {
+      const int read = ring_buffer__consume(&buffer);
+      if (read == -ECANCELED) {
         return 0;
-      } else if (read < 0) {
+      }
+      if (read < 0) {
         return failed(ExitStatus::Failed, "the ring buffer cannot be read: " + std::generic_category().message(-read));
       }
       std::array<pollfd, 3> files{{{.fd = ring_buffer__epoll_fd(&buffer), .events = POLLIN, .revents = 0},
