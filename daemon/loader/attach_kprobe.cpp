@@ -2,6 +2,7 @@
 
 #include "kernel_functions.h"
 #include "multi_probes.h"
+#include "named_functions.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -11,10 +12,6 @@
 namespace btfd::loader {
 
 namespace {
-
-/// Probes of single functions that one attachment may have: each is a perf event with descriptors of its own, here and
-/// in the front.
-constexpr std::size_t kMostSingleProbes = 500;
 
 /// What one attachment of probes is to be attached to.
 struct Places {
@@ -49,33 +46,23 @@ bool isFunctionName(std::string_view name) {
 }
 
 Outcome<void> readNamed(const AttachRequest& request, const ProbeSection& section, Places& places) {
-  const std::string function = request.text("function").value_or("");
-  places.functions = request.texts("functions");
-  places.pattern = request.text("pattern").value_or("");
-  const auto ways = static_cast<int>(!function.empty()) + static_cast<int>(!places.functions.empty()) +
-                    static_cast<int>(!places.pattern.empty());
-  for (const char* field : {"function", "functions", "pattern"}) {
-    if (ways == 0 && request.has(field)) {
-      return request.wrong(field, "is empty");
-    }
+  auto named = readNamedFunctions(request);
+  if (!named) {
+    return std::unexpected(std::move(named.error()));
   }
-  if (ways > 1) {
-    return request.wrong(places.pattern.empty() ? "functions" : "pattern",
-                         "a target has one of function, functions and pattern");
-  }
-  if (!function.empty()) {
-    places.functions = {function};
-  }
-  if (ways == 0 && (section.isMulti() || section.isSession()) && isPattern(section.target)) {
+  const bool leftToSection = named->none();
+  places.functions = std::move(named->functions);
+  places.pattern = std::move(named->pattern);
+  if (leftToSection && (section.isMulti() || section.isSession()) && isPattern(section.target)) {
     places.pattern = section.target;
-  } else if (ways == 0 && !section.target.empty()) {
+  } else if (leftToSection && !section.target.empty()) {
     const auto place = readFunctionOffset(section.target);
     if (!place || place->function.empty()) {
       return request.missing("function", "a function of the kernel; its section " + request.section() + " names none");
     }
     places.functions = {place->function};
     places.offset = place->offset;
-  } else if (ways == 0) {
+  } else if (leftToSection) {
     return request.missing("function", "a function of the kernel");
   }
   for (const std::string& name : places.functions) {

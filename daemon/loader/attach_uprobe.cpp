@@ -4,6 +4,7 @@
 #include "attach_usdt.h"
 #include "kernel_functions.h"
 #include "multi_probes.h"
+#include "named_functions.h"
 #include "user_binary.h"
 
 #include <algorithm>
@@ -16,9 +17,6 @@ namespace btfd::loader {
 namespace {
 
 constexpr pid_t kAllProcesses = -1;
-
-/// As for kprobes: each single probe is a perf event with descriptors of its own.
-constexpr std::size_t kMostSingleProbes = 500;
 
 /// What one attachment of probes is to be attached to.
 struct Places {
@@ -66,25 +64,16 @@ struct SectionPlace {
 };
 
 Outcome<void> readFunctions(const AttachRequest& request, const ProbeSection& section, Places& places) {
-  const std::string function = request.text("function").value_or("");
-  places.functions = request.texts("functions");
-  places.pattern = request.text("pattern").value_or("");
-  const int ways = static_cast<int>(!function.empty()) + static_cast<int>(!places.functions.empty()) +
-                   static_cast<int>(!places.pattern.empty());
-  for (const char* field : {"function", "functions", "pattern"}) {
-    if (ways == 0 && request.has(field)) {
-      return request.wrong(field, "is empty");
-    }
+  auto named = readNamedFunctions(request);
+  if (!named) {
+    return std::unexpected(std::move(named.error()));
   }
-  if (ways > 1) {
-    return request.wrong(places.pattern.empty() ? "functions" : "pattern",
-                         "a target has one of function, functions and pattern");
-  }
+  const bool leftToSection = named->none();
+  places.functions = std::move(named->functions);
+  places.pattern = std::move(named->pattern);
   const std::string ofSection = SectionPlace(section).function;
-  const bool ownPlace = ways > 0 || request.has("offset") || request.has("binary");
-  if (!function.empty()) {
-    places.functions = {function};
-  } else if (!ownPlace && section.isMulti() && isPattern(ofSection)) {
+  const bool ownPlace = !leftToSection || request.has("offset") || request.has("binary");
+  if (!ownPlace && section.isMulti() && isPattern(ofSection)) {
     places.pattern = ofSection;
   } else if (!ownPlace && !ofSection.empty()) {
     const auto place = readFunctionOffset(ofSection);
@@ -96,7 +85,7 @@ Outcome<void> readFunctions(const AttachRequest& request, const ProbeSection& se
     if (!place->function.empty()) {
       places.functions = {place->function};
     }
-  } else if (ways == 0 && !request.has("offset")) {
+  } else if (leftToSection && !request.has("offset")) {
     return request.missing("function", "a function of " + places.binary.name + ", or an offset in it");
   }
   if (!places.pattern.empty()) {

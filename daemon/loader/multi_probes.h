@@ -2,10 +2,16 @@
 
 #include <bpf/libbpf.h>
 
+#include <cstddef>
+
 namespace btfd::loader {
 
 // Links that carry probes of many functions: kernels before Linux 5.18 (kprobe.multi) and 6.6 (uprobe.multi), and those
 // built without CONFIG_FPROBE, do not have them. There, each function gets a probe of its own.
+
+/// Probes of single functions that one attachment may have: each is a perf event with descriptors of its own, here and
+/// in the front.
+constexpr std::size_t kMostSingleProbes = 500;
 
 /// Whether this kernel has kprobe.multi links; true also where it does not let this process find out.
 bool kernelHasKprobeMulti();

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 namespace btfd::btfctl {
@@ -85,70 +86,81 @@ class DumpCommand : public MapCommand {
   }
 };
 
-class LookupCommand : public MapCommand {
+/// What the commands about one entry have in common.
+class EntryCommand : public MapCommand {
  public:
-  explicit LookupCommand(CLI::App& group)
-      : MapCommand(group, "lookup", "Print the value of one entry of a map",
-                   "  btfctl map lookup tcpconnect counts 4711\n") {
+  EntryCommand(CLI::App& group, const std::string& name, const std::string& description, const std::string& examples)
+      : MapCommand(group, name, description, examples) {
     argument("KEY", key_, "The entry's key, as JSON");
   }
 
-  Outcome<int> run(const Context& context) override {
+ protected:
+  /// What is said of the entry: its key.
+  [[nodiscard]] virtual Outcome<json> entry() const {
     auto key = parseJson("KEY", key_);
     if (!key) {
       return std::unexpected(std::move(key).error());
+    }
+    json entry;
+    entry["key"] = std::move(*key);
+    return entry;
+  }
+
+  /// The reply of `method`, to which `more` is given, too.
+  Outcome<json> callFor(const Context& context, std::string_view method, const json& more = json::object()) const {
+    auto wanted = entry();
+    if (!wanted) {
+      return std::unexpected(std::move(wanted).error());
     }
     auto begun = begin(context);
     if (!begun) {
       return std::unexpected(std::move(begun).error());
     }
-    begun->second["entry"]["key"] = std::move(*key);
-    auto reply = begun->first.call("MapLookup", begun->second);
+    auto& [daemon, parameters] = *begun;
+    parameters.update(more);
+    parameters["entry"] = std::move(*wanted);
+    return daemon.call(method, parameters);
+  }
+
+ private:
+  std::string key_;
+};
+
+class LookupCommand : public EntryCommand {
+ public:
+  explicit LookupCommand(CLI::App& group)
+      : EntryCommand(group, "lookup", "Print the value of one entry of a map",
+                     "  btfctl map lookup tcpconnect counts 4711\n") {}
+
+  Outcome<int> run(const Context& context) override {
+    auto reply = callFor(context, "MapLookup");
     if (!reply) {
       return std::unexpected(std::move(reply).error());
     }
     context.print(*reply, dumped(field(field(*reply, "entry"), "value")) + "\n");
     return 0;
   }
-
- private:
-  std::string key_;
 };
 
-class UpdateCommand : public MapCommand {
+class UpdateCommand : public EntryCommand {
  public:
   explicit UpdateCommand(CLI::App& group)
-      : MapCommand(group, "update", "Change an entry of a map, or add one",
-                   "  btfctl map update filter ports 443 '{\"verdict\": \"DROP\"}'\n"
-                   "      of an entry that is there, members that are not named keep their value\n"
-                   "  btfctl map update filter .data 0 '{\"enabled\": true}'\n"
-                   "      a global variable\n") {
-    argument("KEY", key_, "The entry's key, as JSON");
+      : EntryCommand(group, "update", "Change an entry of a map, or add one",
+                     "  btfctl map update filter ports 443 '{\"verdict\": \"DROP\"}'\n"
+                     "      of an entry that is there, members that are not named keep their value\n"
+                     "  btfctl map update filter .data 0 '{\"enabled\": true}'\n"
+                     "      a global variable\n") {
     argument("VALUE", value_, "Its value, as JSON");
     CLI::Option* added = flag("--new", new_, "Only if there is no such entry yet");
     flag("--existing", existing_, "Only if there is such an entry")->excludes(added);
   }
 
   Outcome<int> run(const Context& context) override {
-    auto key = parseJson("KEY", key_);
-    if (!key) {
-      return std::unexpected(std::move(key).error());
-    }
-    auto value = parseJson("VALUE", value_);
-    if (!value) {
-      return std::unexpected(std::move(value).error());
-    }
-    auto begun = begin(context);
-    if (!begun) {
-      return std::unexpected(std::move(begun).error());
-    }
-    json& parameters = begun->second;
-    parameters["entry"]["key"] = std::move(*key);
-    parameters["entry"]["value"] = std::move(*value);
+    json more = json::object();
     if (new_ || existing_) {
-      parameters["condition"] = new_ ? "new" : "existing";
+      more["condition"] = new_ ? "new" : "existing";
     }
-    auto reply = begun->first.call("MapUpdate", parameters);
+    auto reply = callFor(context, "MapUpdate", more);
     if (!reply) {
       return std::unexpected(std::move(reply).error());
     }
@@ -156,40 +168,39 @@ class UpdateCommand : public MapCommand {
     return 0;
   }
 
+ protected:
+  [[nodiscard]] Outcome<json> entry() const override {
+    auto entry = EntryCommand::entry();
+    if (!entry) {
+      return entry;
+    }
+    auto value = parseJson("VALUE", value_);
+    if (!value) {
+      return value;
+    }
+    (*entry)["value"] = std::move(*value);
+    return entry;
+  }
+
  private:
-  std::string key_;
   std::string value_;
   bool new_ = false;
   bool existing_ = false;
 };
 
-class DeleteCommand : public MapCommand {
+class DeleteCommand : public EntryCommand {
  public:
   explicit DeleteCommand(CLI::App& group)
-      : MapCommand(group, "delete", "Delete an entry of a map", "  btfctl map delete filter ports 443\n") {
-    argument("KEY", key_, "The entry's key, as JSON");
-  }
+      : EntryCommand(group, "delete", "Delete an entry of a map", "  btfctl map delete filter ports 443\n") {}
 
   Outcome<int> run(const Context& context) override {
-    auto key = parseJson("KEY", key_);
-    if (!key) {
-      return std::unexpected(std::move(key).error());
-    }
-    auto begun = begin(context);
-    if (!begun) {
-      return std::unexpected(std::move(begun).error());
-    }
-    begun->second["entry"]["key"] = std::move(*key);
-    auto reply = begun->first.call("MapDelete", begun->second);
+    auto reply = callFor(context, "MapDelete");
     if (!reply) {
       return std::unexpected(std::move(reply).error());
     }
     context.print(*reply, "");
     return 0;
   }
-
- private:
-  std::string key_;
 };
 
 } // namespace
